@@ -1,0 +1,48 @@
+# Every target sets up all that it needs: a virtual environment in .venv, with the versions in constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+# The package itself for `demo`, the development tools on top for everything else.
+USER := .venv/.installed
+DEV := .venv/.installed-dev
+
+.PHONY: demo test unit check format bench docs soak clean
+
+demo: $(USER)            ## train on the built-in task and show what it learned
+	$(BIN)/clearhead demo
+
+test: check              ## style, types and all tests
+	$(BIN)/pytest
+
+unit: $(DEV)             ## the tests that take under a minute together
+	$(BIN)/pytest -m "not slow"
+
+check: $(DEV)            ## formatting, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(DEV)           ## apply the formatting and the safe lint fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(DEV)            ## measure, side by side with the peers; writes benchmarks/RESULTS.md and .json
+	$(BIN)/python -m benchmarks
+
+docs: $(USER)            ## write the generated pages of docs/ anew
+	$(BIN)/python -m docs.generate
+
+soak: test bench         ## the long way: everything above, in full
+
+clean:
+	rm -rf .venv
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+$(USER): pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/pip install --quiet -c constraints.txt -e .
+	touch $@
+
+$(DEV): $(USER)
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@

@@ -1,0 +1,79 @@
+"""What may come next: never PAD or BOS, no blocked n-gram, the length limits, and a forced prefix.
+
+B sentences, W hypotheses per sentence, V vocabulary, t tokens so far.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from clearhead.data.tokenizer import BOS, EOS, PAD
+
+from .options import DecodingOptions
+
+NEVER = float("-inf")
+FREE = -1  # in the table of forced tokens: the model chooses
+
+
+class Constraints:
+    """Set up once per batch, applied at each step to logits (B, W, V), in place."""
+
+    def __init__(self, src_mask: Tensor, options: DecodingOptions, prefixes: Sequence[list[int]] | None) -> None:
+        B, device = len(src_mask), src_mask.device
+        prefixes = [[]] * B if prefixes is None else prefixes
+        if len(prefixes) != B:
+            raise ValueError(f"there are {len(prefixes)} prefixes for {B} sentences; expected one for each")
+        longest = max(len(prefix) for prefix in prefixes)
+        forced = [[*prefix, *[FREE] * (longest - len(prefix))] for prefix in prefixes]
+        self.forced = torch.tensor(forced, device=device).view(B, longest)
+        least = torch.tensor([max(options.min_length, len(prefix)) for prefix in prefixes], device=device)
+        most = src_mask.sum(dim=1) + 50
+        if options.max_length is not None:
+            most = torch.full_like(most, options.max_length)
+        self.limits = torch.maximum(most, least)  # (B,) tokens that each sentence may have, EOS not counted
+        self._first_limit = int(self.limits.min())
+        self.min_length = options.min_length
+        self.ngram = options.block_ngrams
+
+    def apply(self, logits: Tensor, tokens: Tensor) -> None:
+        """Rule out the words that may not follow `tokens` (B, W, t)."""
+        B, W, t = tokens.shape
+        forced = self.forced[:, t] if t < self.forced.shape[1] else None
+        as_it_was = None if forced is None else _pick(logits, forced.clamp(min=0))
+        logits[..., [PAD, BOS]] = NEVER
+        if t < self.min_length:
+            logits[..., EOS] = NEVER
+        if self.ngram and t >= self.ngram:
+            self._block_ngrams(logits.view(B * W, -1), tokens.view(B * W, t))
+        if t >= self._first_limit:
+            must_end = torch.where(self.limits <= t, EOS, FREE)
+            _force(logits, must_end, _pick(logits, must_end.clamp(min=0)))
+        if forced is not None and as_it_was is not None:
+            _force(logits, forced, as_it_was)
+
+    def keep(self, sentences: Tensor) -> None:
+        self.forced, self.limits = self.forced[sentences], self.limits[sentences]
+
+    def _block_ngrams(self, logits: Tensor, tokens: Tensor) -> None:
+        n = self.ngram
+        grams = tokens.unfold(1, n, 1)  # (B·W, t - n + 1, n)
+        begins_alike = (grams[..., :-1] == tokens[:, None, tokens.shape[1] - n + 1 :]).all(dim=-1)
+        rows, places = begins_alike.nonzero(as_tuple=True)
+        endings = logits[:, EOS].clone()
+        logits[rows, grams[rows, places, -1]] = NEVER
+        stuck = logits.amax(dim=-1) == NEVER  # every word is blocked: nothing is left but to end
+        logits[:, EOS] = torch.where(stuck, endings.nan_to_num(neginf=0.0), logits[:, EOS])
+
+
+def _pick(logits: Tensor, words: Tensor) -> Tensor:
+    """The logit (B, W, 1) of one word (B,) per sentence."""
+    return logits.gather(2, words[:, None, None].expand(-1, logits.shape[1], 1))
+
+
+def _force(logits: Tensor, words: Tensor, value: Tensor) -> None:
+    """Leave only `words` (B,) with this value (B, W, 1), where the word is not FREE."""
+    rows = words != FREE
+    logits[rows] = NEVER
+    index = words[rows][:, None, None].expand(-1, logits.shape[1], 1)
+    logits[rows] = logits[rows].scatter(2, index, value[rows])

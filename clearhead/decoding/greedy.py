@@ -1,0 +1,69 @@
+"""Greedy search: the likeliest word, step by step; and the loop that sampling shares with it.
+
+B sentences, W hypotheses per sentence that do not compete, V vocabulary, t tokens so far.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from clearhead.data.tokenizer import BOS, EOS
+from clearhead.model import Seq2Seq
+
+from .beam import Finished
+from .constraints import Constraints
+from .options import DecodingOptions, Hypothesis
+
+# (logits (B, W, V), sentences (B,), t) -> words (B, W)
+Choice = Callable[[Tensor, Tensor, int], Tensor]
+
+
+def greedy(
+    model: Seq2Seq,
+    src: Tensor,
+    src_mask: Tensor,
+    options: DecodingOptions,
+    prefixes: Sequence[list[int]] | None = None,
+) -> list[list[Hypothesis]]:
+    """One hypothesis per sentence: what a beam of one finds."""
+    constraints = Constraints(src_mask, options, prefixes)
+    return roll_out(model, src, src_mask, options, constraints, lambda logits, *_: logits.argmax(dim=2))
+
+
+@torch.inference_mode()
+def roll_out(
+    model: Seq2Seq,
+    src: Tensor,
+    src_mask: Tensor,
+    options: DecodingOptions,
+    constraints: Constraints,
+    choose: Choice,
+) -> list[list[Hypothesis]]:
+    """`n_best` hypotheses per sentence, each extended by a chosen word until it ends."""
+    B, W, device = len(src), options.n_best, src.device
+    state = model.encode(src, src_mask).repeat(W)
+    sentences = torch.arange(B, device=device)
+    finished = Finished(sentences, options)
+    sums = torch.zeros(B, W, device=device)
+    is_live = torch.ones(B, W, dtype=torch.bool, device=device)
+    tokens = src.new_empty(B, W, 0)
+    last = src.new_full((B * W, 1), BOS)
+    while len(sentences):
+        logits = model.logits(model.decode(last, state)[:, -1]).float().view(len(sentences), W, -1)
+        log_total = logits.logsumexp(dim=2)
+        constraints.apply(logits, tokens)
+        words = choose(logits, sentences, tokens.shape[2])
+        sums = sums + logits.gather(2, words[:, :, None]).squeeze(2) - log_total
+        ends = is_live & (words == EOS)
+        finished.add(ends, sentences, sums, tokens)
+        is_live = is_live & ~ends
+        tokens = torch.cat([tokens, words[:, :, None]], dim=2)
+        open_ = is_live.any(dim=1).nonzero().squeeze(1)
+        if len(open_) <= 0.75 * len(sentences):
+            sentences, sums, is_live, tokens = sentences[open_], sums[open_], is_live[open_], tokens[open_]
+            words = words[open_]
+            state = state.keep(open_)
+            constraints.keep(open_)
+        last = words.view(-1, 1)
+    return finished.hypotheses()

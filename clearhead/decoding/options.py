@@ -1,0 +1,47 @@
+"""How to search, and what a search returns; without torch."""
+
+from dataclasses import dataclass
+
+PENALTIES = ("mean", "paper")
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A finished target: its ids without BOS and EOS, and its length-normalised log-probability, EOS counted."""
+
+    tokens: list[int]
+    score: float
+
+
+@dataclass(frozen=True)
+class DecodingOptions:
+    """Greedy search is `beam = 1`; a `temperature` turns search into sampling, of `n_best` samples."""
+
+    beam: int = 5
+    n_best: int = 1  # hypotheses returned per sentence, best first
+    length_penalty: str = "mean"  # the sum of log-probabilities is divided by l^alpha, or ((5+l)/6)^alpha: paper
+    alpha: float = 1.0  # 0: not divided at all
+    min_length: int = 0  # tokens, EOS not counted
+    max_length: int | None = None  # tokens, EOS not counted; none given: the source's and 50 more (paper 6.1)
+    block_ngrams: int = 0  # no n-gram of this length twice; 0: nothing is blocked
+    temperature: float | None = None  # none given: no sampling
+    top_k: int = 0  # sample from the k likeliest words; 0: from all
+    top_p: float = 1.0  # sample from the fewest words that have this probability together
+    seed: int = 1  # of sampling
+
+    def __post_init__(self) -> None:
+        for name, least in (("beam", 1), ("n_best", 1), ("min_length", 0), ("block_ngrams", 0), ("top_k", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected at least {least}")
+        if self.temperature is None and self.n_best > self.beam:
+            raise ValueError(f"n_best is {self.n_best}, but a beam of {self.beam} finds no more than {self.beam}")
+        if self.length_penalty not in PENALTIES:
+            raise ValueError(f"length_penalty is {self.length_penalty!r}; expected one of {', '.join(PENALTIES)}")
+        if self.alpha < 0:
+            raise ValueError(f"alpha is {self.alpha}; expected at least 0")
+        if self.max_length is not None and self.max_length < max(1, self.min_length):
+            raise ValueError(f"max_length is {self.max_length}; expected at least 1 and min_length {self.min_length}")
+        if self.temperature is not None and self.temperature <= 0:
+            raise ValueError(f"temperature is {self.temperature}; expected more than 0")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p is {self.top_p}; expected more than 0 and at most 1")

@@ -1,0 +1,58 @@
+"""Sampling with temperature, top-k and top-p.
+
+B sentences, W samples per sentence, V vocabulary, t tokens so far.
+"""
+
+import zlib
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from clearhead.model import Seq2Seq
+
+from .constraints import Constraints
+from .greedy import roll_out
+from .options import DecodingOptions, Hypothesis
+
+
+def sample(
+    model: Seq2Seq,
+    src: Tensor,
+    src_mask: Tensor,
+    options: DecodingOptions,
+    prefixes: Sequence[list[int]] | None = None,
+) -> list[list[Hypothesis]]:
+    """`n_best` samples per sentence, the likeliest first."""
+    constraints = Constraints(src_mask, options, prefixes)
+    steps = int(constraints.limits.max()) + 1
+    draws = _draws(src, src_mask, options, steps).to(src.device)  # (B, W, steps)
+
+    def choose(logits: Tensor, sentences: Tensor, t: int) -> Tensor:
+        return draw(logits, draws[sentences, :, t], options)
+
+    return roll_out(model, src, src_mask, options, constraints, choose)
+
+
+def draw(logits: Tensor, uniform: Tensor, options: DecodingOptions) -> Tensor:
+    """The words (B, W) at which the numbers `uniform` (B, W) in [0, 1) fall in the cumulated probabilities."""
+    scaled = logits / (options.temperature or 1.0)
+    p, words = scaled.softmax(dim=2).sort(dim=2, descending=True, stable=True)
+    if options.top_k:
+        p[..., options.top_k :] = 0
+    before = p.cumsum(dim=2) - p
+    p = torch.where(before < options.top_p * p.sum(dim=2, keepdim=True), p, 0)
+    cumulated = p.cumsum(dim=2)
+    places = torch.searchsorted(cumulated, uniform[..., None] * cumulated[..., -1:], right=True)
+    places = torch.minimum(places, (p > 0).sum(dim=2, keepdim=True) - 1)  # rounding must not step past the last
+    return words.gather(2, places).squeeze(2)
+
+
+def _draws(src: Tensor, src_mask: Tensor, options: DecodingOptions, steps: int) -> Tensor:
+    """Random numbers that depend on the seed and the sentence alone, not on its place or its neighbours."""
+    draws = []
+    for ids, seen in zip(src.cpu(), src_mask.cpu(), strict=True):
+        key = f"{options.seed} {ids[seen].tolist()}".encode()
+        generator = torch.Generator().manual_seed(zlib.crc32(key))
+        draws.append(torch.rand(steps, options.n_best, generator=generator).t())
+    return torch.stack(draws)

@@ -1,0 +1,251 @@
+"""Paper 3.1, 3.3 and 3.4: residual connections, feed-forward, blocks, and the whole model (figure 1).
+
+B sentences, S source tokens, T target tokens, D model width, F feed-forward width, V vocabulary,
+W hypotheses per sentence.
+
+The paper names no initialisation. Ours: matrices uniform with Glorot & Bengio's (2010) variance, biases zero,
+embeddings normal with variance 1/D, as tensor2tensor, the authors' own code, has it: multiplied by √D they
+have the size of the sinusoids that are added to them.
+"""
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .attention import Cache, MultiHeadAttention
+from .checks import check_ids, check_source
+from .linear import Dropout, Linear
+from .options import TransformerOptions
+from .positions import Positions, Rotation, Rule
+
+KeysValues = tuple[Tensor, Tensor]
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Batch normalisation over all positions of a batch, padding included: here to show why LayerNorm is used.
+
+    In training mode a sentence's numbers depend on its neighbours and on the padding; in eval mode they don't.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.flatten(0, -2)).view_as(x)
+
+
+NORMALIZERS: dict[str, type[nn.Module]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm, "batch": BatchNorm}
+
+
+class Residual(nn.Module):
+    """Paper 3.1 and 5.4: a sub-layer's output, dropped out, added to its input, normalised before or after."""
+
+    def __init__(self, options: TransformerOptions) -> None:
+        super().__init__()
+        self.place = options.norm
+        self.skip = options.skip
+        self.norm = nn.Identity() if self.place == "none" else NORMALIZERS[options.normalizer](options.width)
+        self.dropout = Dropout(options.dropout)
+
+    def forward(self, x: Tensor, layer: Callable[[Tensor], Tensor]) -> Tensor:
+        """x and the result are (B, T, D)."""
+        y = layer(self.norm(x)) if self.place == "pre" else layer(x)
+        y = self.norm(y) if self.place == "branch" else y
+        y = self.dropout(y)
+        y = x + y if self.skip else y
+        return self.norm(y) if self.place == "post" else y
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
+class FeedForward(nn.Module):
+    """Paper 3.3: the same two matrices for every position; or gated, or note 000's single ReLU(W_U c)."""
+
+    def __init__(self, options: TransformerOptions) -> None:
+        super().__init__()
+        D, F_ = options.width, options.feed_forward
+        self.gated = options.dense == "gated"
+        self.activation = ACTIVATIONS[options.activation]
+        self.outer: nn.Module
+        if options.dense == "one":
+            self.inner, self.outer = Linear(D, D, bias=False), nn.Identity()
+        else:
+            self.inner, self.outer = Linear(D, 2 * F_ if self.gated else F_), Linear(F_, D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.inner(x)  # (B, T, F), or twice that if gated
+        if self.gated:
+            h, gate = h.chunk(2, dim=-1)
+            return self.outer(h * self.activation(gate))
+        return self.outer(self.activation(h))  # (B, T, D)
+
+
+def _attention(options: TransformerOptions) -> MultiHeadAttention:
+    return MultiHeadAttention(
+        options.width,
+        options.heads,
+        options.key_width,
+        options.score_scale,
+        options.bias,
+        options.output_projection,
+    )
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention, then feed-forward, each with its residual connection."""
+
+    def __init__(self, options: TransformerOptions) -> None:
+        super().__init__()
+        self.attention = _attention(options)
+        self.feed_forward = FeedForward(options)
+        self.around_attention = Residual(options)
+        self.around_feed_forward = Residual(options)
+
+    def forward(self, x: Tensor, mask: Tensor, rotation: Rotation) -> Tensor:
+        def look_around(x: Tensor) -> Tensor:
+            q, k, v = self.attention.queries_keys_values(x)
+            return self.attention.attend(rotation(q), rotation(k), v, mask)
+
+        x = self.around_attention(x, look_around)
+        return self.around_feed_forward(x, self.feed_forward)
+
+
+class DecoderBlock(nn.Module):
+    """Self-attention to what was said, cross-attention to the source, feed-forward."""
+
+    def __init__(self, options: TransformerOptions, index: int) -> None:
+        super().__init__()
+        self.index = index
+        self.attention = _attention(options)
+        self.cross_attention = _attention(options)
+        self.feed_forward = FeedForward(options)
+        self.around_attention = Residual(options)
+        self.around_cross_attention = Residual(options)
+        self.around_feed_forward = Residual(options)
+
+    def forward(self, x: Tensor, state: "DecoderState", mask: Tensor | None, rotation: Rotation) -> Tensor:
+        def look_back(x: Tensor) -> Tensor:
+            q, k, v = self.attention.queries_keys_values(x)
+            past = state.cache.extend(self.index, rotation(k), v)
+            return self.attention.attend(rotation(q), *past, mask)
+
+        def look_at_source(x: Tensor) -> Tensor:
+            q = self.cross_attention.queries(x)
+            return self.cross_attention.attend(q, *state.memory[self.index], state.memory_mask)
+
+        x = self.around_attention(x, look_back)
+        x = self.around_cross_attention(x, look_at_source)
+        return self.around_feed_forward(x, self.feed_forward)
+
+
+class DecoderState:
+    """The source as each decoder block sees it, stored once per sentence, and the cache of the target so far."""
+
+    def __init__(self, memory: list[KeysValues], memory_mask: Tensor) -> None:
+        self.memory = memory  # for each block keys and values (B, H, S, K)
+        self.memory_mask = memory_mask  # (B, 1, 1, S)
+        self.cache = Cache()
+
+    def repeat(self, n: int) -> "DecoderState":
+        self.cache.repeat(n)
+        return self
+
+    def select(self, rows: Tensor) -> "DecoderState":
+        self.cache.select(rows)
+        return self
+
+    def keep(self, sentences: Tensor) -> "DecoderState":
+        self.memory = [(k[sentences], v[sentences]) for k, v in self.memory]
+        self.memory_mask = self.memory_mask[sentences]
+        self.cache.keep(sentences)
+        return self
+
+
+class Transformer(nn.Module):
+    """Figure 1 of the paper: embeddings, N encoder blocks, N decoder blocks, output layer."""
+
+    def __init__(self, options: TransformerOptions, rule: Rule | None = None) -> None:
+        super().__init__()
+        self.options = options
+        D = options.width
+        self.source_embedding = nn.Embedding(options.source_vocabulary, D)
+        self.target_embedding = (
+            self.source_embedding if options.tied == "all" else nn.Embedding(options.target_vocabulary, D)
+        )
+        self.source_positions = Positions(options, rule)
+        self.target_positions = Positions(options, rule)
+        self.dropout = Dropout(options.dropout)
+        self.encoder = nn.ModuleList(EncoderBlock(options) for _ in range(options.encoder_blocks))
+        self.decoder = nn.ModuleList(DecoderBlock(options, i) for i in range(options.decoder_blocks))
+        self.encoder_norm = _final_norm(options)
+        self.decoder_norm = _final_norm(options)
+        self.output = Linear(D, options.target_vocabulary, bias=options.output_bias)
+        if options.tied != "none":
+            self.output.weight = self.target_embedding.weight
+        self._embedding_scale = D**0.5 if options.scale_embedding else 1.0
+        _initialise(self)
+
+    def read(self, src: Tensor, src_mask: Tensor) -> Tensor:
+        """The encoder: source ids (B, S) to the vectors (B, S, D) that every decoder block looks at."""
+        mask = src_mask[:, None, None]  # (B, 1, 1, S)
+        x = self._embed(src, self.source_embedding, self.source_positions, start=0)
+        rotation = self.source_positions.rotation(0, src.shape[1], 1, src.device)
+        for block in self.encoder:
+            x = block(x, mask, rotation)
+        return self.encoder_norm(x)
+
+    def encode(self, src: Tensor, src_mask: Tensor) -> DecoderState:
+        """Read the source; cross-attention's keys and values are projected here, once."""
+        check_source(src, src_mask, self.options.source_vocabulary)
+        memory = self.read(src, src_mask)
+        keys_values = [block.cross_attention.keys_values(memory) for block in self._decoder_blocks()]
+        return DecoderState(keys_values, src_mask[:, None, None])
+
+    def decode(self, tgt: Tensor, state: DecoderState) -> Tensor:
+        """Extend every hypothesis by `tgt` (B·W, T); the hidden state at each new position, (B·W, T, D).
+
+        All T tokens at once is teacher forcing; one token at a time is search.
+        """
+        rows, T = tgt.shape
+        B, W, start = len(state.memory_mask), state.cache.hypotheses, state.cache.length
+        if rows != B * W:
+            raise ValueError(f"the target has {rows} rows; expected {B} sentences × {W} hypotheses")
+        x = self._embed(tgt, self.target_embedding, self.target_positions, start)
+        x = x.view(B, W * T, -1)  # the hypotheses of a sentence side by side: they look at the same source
+        mask = state.cache.open(B, T, tgt.device)
+        rotation = self.target_positions.rotation(start, T, W, tgt.device)
+        for block in self.decoder:
+            x = block(x, state, mask, rotation)
+        return self.decoder_norm(x).view(rows, T, -1)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """(..., D) -> (..., V)."""
+        return self.output(hidden)
+
+    def forward(self, src: Tensor, src_mask: Tensor, tgt: Tensor) -> Tensor:
+        """Hidden states (B, T, D) of a whole target."""
+        check_ids("target", tgt, self.options.target_vocabulary)
+        return self.decode(tgt, self.encode(src, src_mask))
+
+    def _embed(self, ids: Tensor, embedding: nn.Embedding, positions: Positions, start: int) -> Tensor:
+        return self.dropout(positions.add(embedding(ids) * self._embedding_scale, start))  # (B, T, D)
+
+    def _decoder_blocks(self) -> list[DecoderBlock]:
+        return [block for block in self.decoder if isinstance(block, DecoderBlock)]
+
+
+def _final_norm(options: TransformerOptions) -> nn.Module:
+    return NORMALIZERS[options.normalizer](options.width) if options.ends_with_norm else nn.Identity()
+
+
+def _initialise(model: Transformer) -> None:
+    for module in model.modules():
+        if isinstance(module, MultiHeadAttention):
+            for kind in module.projections.weight.split(module.joined):  # W_Q, W_K, W_V, each in its own size
+                nn.init.xavier_uniform_(kind)
+        elif isinstance(module, Linear):
+            nn.init.xavier_uniform_(module.weight)
+        if isinstance(module, Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+    for module in model.modules():  # last, since the output layer may be an embedding too
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=model.options.width**-0.5)

@@ -1,11 +1,15 @@
 """Ids to padded tensors: the only place that pads, marks padding, and shifts the target by one token.
 
+Which pairs make up a batch, and in which order, is a pure function of the lengths, the token budget, the seed and
+the epoch: nothing has to be remembered to resume, and any number of processes sees the same batches.
+
 B sentences, S source tokens, T target tokens.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -25,6 +29,16 @@ class Batch:
     tgt_out: Tensor  # (B, T) ends with EOS
     tokens: int  # target tokens that are not padding
 
+    def to(self, device: str) -> "Batch":
+        """The same on another device; nothing is copied if it is there already."""
+        return replace(
+            self,
+            src=self.src.to(device),
+            src_mask=self.src_mask.to(device),
+            tgt_in=self.tgt_in.to(device),
+            tgt_out=self.tgt_out.to(device),
+        )
+
 
 def make_batch(pairs: Sequence[tuple[Ids, Ids]]) -> Batch:
     """Pairs of source and target ids, without special ids, side by side."""
@@ -43,3 +57,32 @@ def pad_sources(sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
 
 def _pad(rows: Sequence[Ids]) -> Tensor:
     return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD)
+
+
+def epoch_batches(
+    source_lengths: np.ndarray, target_lengths: np.ndarray, tokens: int, seed: int, epoch: int
+) -> list[np.ndarray]:
+    """The pairs (their indices) of each batch of an epoch, in the order in which they are trained on.
+
+    Pairs of the same lengths stand together, so that little is padded; among equals chance decides. A batch costs
+    its rows times its longest side, EOS counted, and that is at most `tokens` unless a single pair is longer.
+    """
+    rng = np.random.default_rng([seed, epoch])
+    shuffled = rng.permutation(len(source_lengths))
+    order = shuffled[np.lexsort((source_lengths[shuffled], target_lengths[shuffled]))]
+    longest = np.maximum(source_lengths, target_lengths)[order] + 1
+    batches = []
+    start = 0
+    while start < len(order):
+        rows = max(1, tokens // int(longest[start]))  # the most that can fit; fewer do, as later pairs are longer
+        ahead = np.maximum.accumulate(longest[start : start + rows])
+        costs = ahead * np.arange(1, len(ahead) + 1)
+        end = start + max(1, int(np.searchsorted(costs, tokens, side="right")))
+        batches.append(order[start:end])
+        start = end
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def share(batch: np.ndarray, rank: int, processes: int) -> np.ndarray:
+    """One process's rows of a batch: every n-th, so that all have the same lengths and all the same work."""
+    return batch[rank::processes]

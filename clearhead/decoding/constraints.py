@@ -41,11 +41,12 @@ class Constraints:
         B, W, t = tokens.shape
         forced = self.forced[:, t] if t < self.forced.shape[1] else None
         as_it_was = None if forced is None else _pick(logits, forced.clamp(min=0))
+        to_end = logits[..., EOS].flatten().clone()
         logits[..., [PAD, BOS]] = NEVER
         if t < self.min_length:
             logits[..., EOS] = NEVER
         if self.ngram and t >= self.ngram:
-            self._block_ngrams(logits.view(B * W, -1), tokens.view(B * W, t))
+            self._block_ngrams(logits.view(B * W, -1), tokens.view(B * W, t), to_end)
         if t >= self._first_limit:
             must_end = torch.where(self.limits <= t, EOS, FREE)
             _force(logits, must_end, _pick(logits, must_end.clamp(min=0)))
@@ -55,15 +56,14 @@ class Constraints:
     def keep(self, sentences: Tensor) -> None:
         self.forced, self.limits = self.forced[sentences], self.limits[sentences]
 
-    def _block_ngrams(self, logits: Tensor, tokens: Tensor) -> None:
+    def _block_ngrams(self, logits: Tensor, tokens: Tensor, to_end: Tensor) -> None:
         n = self.ngram
         grams = tokens.unfold(1, n, 1)  # (B·W, t - n + 1, n)
         begins_alike = (grams[..., :-1] == tokens[:, None, tokens.shape[1] - n + 1 :]).all(dim=-1)
         rows, places = begins_alike.nonzero(as_tuple=True)
-        endings = logits[:, EOS].clone()
         logits[rows, grams[rows, places, -1]] = NEVER
         stuck = logits.amax(dim=-1) == NEVER  # every word is blocked: nothing is left but to end
-        logits[:, EOS] = torch.where(stuck, endings.nan_to_num(neginf=0.0), logits[:, EOS])
+        logits[:, EOS] = torch.where(stuck, to_end, logits[:, EOS])
 
 
 def _pick(logits: Tensor, words: Tensor) -> Tensor:

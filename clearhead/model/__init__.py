@@ -41,7 +41,10 @@ S = TypeVar("S", bound=State)
 class Seq2Seq(Protocol[S]):
     """Teacher forcing is `decode` with T tokens, search is `decode` with one: one code path for both."""
 
-    output: "Linear"  # hidden -> logits; the fused loss takes its weight
+    @property
+    def output(self) -> "Linear":
+        """Hidden -> logits; the fused loss takes its weight."""
+        ...
 
     def encode(self, src: "Tensor", src_mask: "Tensor") -> S:
         """Read the source (B, S)."""

@@ -5,22 +5,20 @@ made once per update, because a cast at every use (autocast) eats most of what t
 Gradients arrive at the float32 weight, so the optimizer, the checkpoint and every test see one ordinary model.
 """
 
+import functools
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 
 class Linear(nn.Linear):
     """x Wᵀ + b; several matrices that read the same x may be stacked in W and used by rows."""
 
     product: torch.dtype = torch.float32  # what the product is computed in
-
-    def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
-        super().__init__(inputs, outputs, bias)
-        self._copy: Tensor | None = None
-        self._copied_version = -1
 
     def reset_parameters(self) -> None:
         """Left to the model, which initialises all its weights in one place."""
@@ -33,10 +31,26 @@ class Linear(nn.Linear):
 
     def low_weight(self) -> Tensor:
         """The weight in `product`'s type, copied anew only after the weight has changed."""
-        if self._copy is None or self._copied_version != self.weight._version:
-            self._copy = self.weight.detach().to(self.product)
-            self._copied_version = self.weight._version
-        return self._copy
+        copied = _COPIES.get(self)
+        if copied is None or not copied.is_of(self.weight, self.product):
+            copied = _COPIES[self] = _Copy(self.weight, self.product)
+        return copied.low
+
+
+class _Copy:
+    """A weight in another type, and what it was made of."""
+
+    def __init__(self, weight: Tensor, product: torch.dtype) -> None:
+        with torch.inference_mode(False):  # one made while searching must serve training too
+            self.low = weight.detach().to(product)
+        self._weight, self._version = weight, weight._version
+
+    def is_of(self, weight: Tensor, product: torch.dtype) -> bool:
+        return self._weight is weight and self._version == weight._version and self.low.dtype == product
+
+
+# Beside the modules, so that whoever copies or saves a module does not take its copy along.
+_COPIES: "WeakKeyDictionary[Linear, _Copy]" = WeakKeyDictionary()
 
 
 class _LowProduct(torch.autograd.Function):
@@ -63,9 +77,22 @@ class _LowProduct(torch.autograd.Function):
 
 def multiply_in(model: nn.Module, product: torch.dtype) -> None:
     """Let every Linear of the model compute its product in this type; weights, norms and sums stay float32."""
+    if product != torch.float32:
+        _count_fused_updates()
     for module in model.modules():
         if isinstance(module, Linear):
             module.product = product
+
+
+@functools.cache
+def _count_fused_updates() -> None:
+    """Fused optimizers change weights without counting it as a change; from now on it is counted for them."""
+
+    def count(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        for group in optimizer.param_groups:
+            torch.autograd.graph.increment_version(group["params"])
+
+    register_optimizer_step_post_hook(count)
 
 
 class Dropout(nn.Module):

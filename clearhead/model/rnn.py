@@ -34,7 +34,8 @@ class AdditiveAttention(nn.Module):
 
     def weights(self, hidden: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
         """(B, W, S) for decoder states (B, W, D), keys (B, S, D) and a mask (B, S)."""
-        scores = torch.tanh(self.query(hidden)[:, :, None] + keys[:, None]) @ self.v
+        energy = torch.tanh(self.query(hidden)[:, :, None] + keys[:, None])  # (B, W, S, D)
+        scores = energy.to(self.v.dtype) @ self.v
         return scores.masked_fill(~mask[:, None], float("-inf")).softmax(dim=-1)
 
     def forward(self, hidden: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
@@ -144,7 +145,7 @@ class RNN(nn.Module):
         return self.attention(hidden, state.keys, state.values, state.mask).flatten(0, 1)  # (B·W, 2D)
 
     def _first_cells(self, backward: Tensor) -> list[tuple[Tensor, ...]]:
-        hidden = [torch.tanh(start(h)) for start, h in zip(self.start, backward, strict=True)]
+        hidden = [torch.tanh(start(h)).to(h.dtype) for start, h in zip(self.start, backward, strict=True)]
         return [(h, torch.zeros_like(h)) if self.options.cell == "lstm" else (h,) for h in hidden]
 
     def _initialise(self) -> None:

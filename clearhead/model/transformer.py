@@ -239,13 +239,13 @@ def _final_norm(options: TransformerOptions) -> nn.Module:
 
 def _initialise(model: Transformer) -> None:
     for module in model.modules():
+        if isinstance(module, Linear):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+    for module in model.modules():  # after all others: these are among them, or share their weight with one
         if isinstance(module, MultiHeadAttention):
             for kind in module.projections.weight.split(module.joined):  # W_Q, W_K, W_V, each in its own size
                 nn.init.xavier_uniform_(kind)
-        elif isinstance(module, Linear):
-            nn.init.xavier_uniform_(module.weight)
-        if isinstance(module, Linear) and module.bias is not None:
-            nn.init.zeros_(module.bias)
-    for module in model.modules():  # last, since the output layer may be an embedding too
-        if isinstance(module, nn.Embedding):
+        elif isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight, std=model.options.width**-0.5)

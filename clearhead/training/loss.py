@@ -33,7 +33,15 @@ def cross_entropy(hidden: Tensor, output: Linear, targets: Tensor, smoothing: fl
     words = targets.flatten()[real]  # (N,)
     rows = hidden.flatten(0, 1)[real]  # (N, D)
     weight = output.weight if output.product == torch.float32 else output.low_weight()
+    if not torch.is_grad_enabled():
+        return _FusedLoss.forward(_NoGradients(), rows, output.weight, output.bias, words, smoothing, weight.detach())
     return _FusedLoss.apply(rows, output.weight, output.bias, words, smoothing, weight.detach())
+
+
+class _NoGradients:
+    """What `_FusedLoss.forward` gets where nobody will go back."""
+
+    needs_input_grad = (False,)
 
 
 class _FusedLoss(torch.autograd.Function):

@@ -1,25 +1,54 @@
-"""One update: forward, backward, Adam."""
+"""One update: forward and backward on each micro-batch, then Adam."""
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clearhead.data.batching import Batch
+from clearhead.data.batching import Batch, make_batch
+from clearhead.data.prepare import Prepared
 from clearhead.model import Seq2Seq
 
 from .loss import batch_loss
+from .options import TrainingOptions
+
+DEFAULTS = TrainingOptions()
 
 
-def make_optimizer(model: nn.Module) -> torch.optim.Adam:
+def make_optimizer(model: nn.Module, options: TrainingOptions = DEFAULTS) -> torch.optim.Adam:
     """Adam as in paper 5.3; the rate is set at each update."""
-    return torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    betas = options.beta1, options.beta2
+    return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=options.epsilon, fused=True)
 
 
-def update(model: Seq2Seq, batch: Batch, optimizer: torch.optim.Optimizer, rate: float, smoothing: float) -> Tensor:
-    """Change the weights by one step at this learning rate; the mean loss per target token before it."""
+def pairs_of(prepared: Prepared, rows: np.ndarray) -> Batch:
+    """The batch of these training pairs."""
+    source, target = prepared.source.ids, prepared.target.ids
+    return make_batch([(source[int(row)].tolist(), target[int(row)].tolist()) for row in rows])
+
+
+def backward(model: Seq2Seq, batches: Sequence[Batch], smoothing: float, tokens: int) -> Tensor:
+    """Add the gradients of these batches, whose loss is divided by `tokens`; that loss."""
+    total = torch.zeros(())
+    for batch in batches:
+        loss = batch_loss(model, batch, smoothing, tokens)
+        loss.backward()
+        total += loss.detach().cpu()
+    return total
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     for group in optimizer.param_groups:
         group["lr"] = rate
-    loss = batch_loss(model, batch, smoothing, batch.tokens)
-    loss.backward()
+
+
+def update(
+    model: Seq2Seq, batches: Sequence[Batch], optimizer: torch.optim.Optimizer, rate: float, smoothing: float
+) -> Tensor:
+    """Change the weights by one step at this rate; the mean loss per target token of all batches before it."""
+    set_rate(optimizer, rate)
+    loss = backward(model, batches, smoothing, sum(batch.tokens for batch in batches))
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    return loss.detach()
+    return loss

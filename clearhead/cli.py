@@ -1,0 +1,177 @@
+"""The command line: one function per subcommand, which parses, calls and prints."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+
+from clearhead.errors import USAGE, UserError, exit_code_of
+
+app = typer.Typer(
+    name="clearhead",
+    help="The encoder-decoder Transformer: train your own, translate, look inside.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Out = Annotated[Path, typer.Option("--out", help="The run folder; running again on the same one goes on with it.")]
+Sets = Annotated[list[str] | None, typer.Option("--set", metavar="a.b=c", help="Any option; may be given often.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout and nothing else.")]
+TwoFiles = tuple[str, str]
+# Options that take two files, or a single .tsv or .jsonl.
+PAIR_OPTIONS = ("--train", "--valid", "--against")
+
+
+def main() -> None:
+    """The `clearhead` command."""
+    sys.exit(exit_code_of(lambda: run(sys.argv[1:])))
+
+
+def run(arguments: list[str]) -> int:
+    """One command; its exit code."""
+    try:
+        result = app(_with_second_file(arguments), prog_name="clearhead", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+        return USAGE
+    except click.ClickException as error:
+        raise UserError("USAGE", f"{error.format_message()} See 'clearhead --help'", USAGE) from error
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    return result if isinstance(result, int) else 0
+
+
+def _with_second_file(arguments: list[str]) -> list[str]:
+    """`--train pairs.tsv` as the parser wants it, with an empty second file."""
+    result = []
+    for place, argument in enumerate(arguments):
+        result.append(argument)
+        is_single = place > 0 and arguments[place - 1] in PAIR_OPTIONS
+        follower = arguments[place + 1] if place + 1 < len(arguments) else "-"
+        if is_single and follower.startswith("-") and (".tsv" in argument or ".jsonl" in argument):
+            result.append("")
+    return result
+
+
+def _paths(files: TwoFiles | None) -> list[Path]:
+    return [Path(file) for file in files or () if file]
+
+
+def _print_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    from clearhead.versions import versions
+
+    for name, value in versions().items():
+        typer.echo(f"{name} {value}")
+    raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Versions and CPU, for bug reports."),
+    ] = False,
+) -> None:
+    """The encoder-decoder Transformer: train your own, translate, look inside."""
+
+
+@app.command(epilog="Example: clearhead demo --out my-first-run")
+def demo(out: Out = Path("demo-run")) -> int:
+    """Train on the built-in corpus of dates, English to Chinese, and show what the model does with new ones."""
+    from clearhead.demo import run_demo
+
+    return run_demo(out)
+
+
+@app.command(
+    epilog="Examples: clearhead train --train train.en train.de --out my-run   |   "
+    "clearhead train recipe.toml --train pairs.tsv --minutes 15 --out my-run --set model.heads=8"
+)
+def train(
+    recipe: Annotated[str | None, typer.Argument(help="A TOML file, or the name of a shipped recipe.")] = None,
+    out: Out = Path("run"),
+    train_files: Annotated[
+        TwoFiles | None,
+        typer.Option("--train", metavar="SRC TGT", help="Two files, or one .tsv or .jsonl; .gz and .zst too."),
+    ] = None,
+    valid_files: Annotated[
+        TwoFiles | None,
+        typer.Option("--valid", metavar="SRC TGT", help="For validation; without them 1 % is held out."),
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="tiny, small, base, big, lecture or rnn; else what fits the corpus.")
+    ] = None,
+    processes: Annotated[int | None, typer.Option(help="Processes on this machine; else measured.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Fit steps and schedule to this time.")] = None,
+    init_from: Annotated[Path | None, typer.Option(help="Start from this model; its tokenizer is kept.")] = None,
+    sets: Sets = None,
+) -> int:
+    """Train a model on your own pairs. Running the same command again goes on where it stopped, exactly."""
+    from clearhead.config import Flags, make_request
+    from clearhead.training.run import train as train_run
+
+    command = shlex.join(["clearhead", *sys.argv[1:]])
+    flags = Flags(_paths(train_files), _paths(valid_files), preset, processes, minutes, init_from, command)
+    return train_run(make_request(recipe, flags, sets or []), out)
+
+
+@app.command(epilog="Example: clearhead recipe dates > mine.toml")
+def recipe(name: Annotated[str | None, typer.Argument(help="Which one to print; none: list them.")] = None) -> None:
+    """List the shipped recipes, or print one."""
+    from clearhead.config import recipe_text, shipped_recipes
+
+    if name is not None:
+        typer.echo(recipe_text(name), nl=False)
+        return
+    for shipped in shipped_recipes():
+        first = recipe_text(shipped).split("\n", 1)[0].removeprefix("# ")
+        typer.echo(f"{shipped:<16} {first}")
+
+
+@app.command(
+    epilog="Examples: clearhead translate my-run test.en -o test.de   |   clearhead translate my-run < test.en"
+)
+def translate(
+    model: Annotated[Path, typer.Argument(help="A run folder or a model folder.")],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="A text file; - for standard input.")] = Path("-"),
+    output: Annotated[Path, typer.Option("-o", "--output", help="A file; - for standard output.")] = Path("-"),
+    beam: Annotated[int | None, typer.Option(min=1, help="1 is greedy search; else as in the recipe.")] = None,
+) -> None:
+    """Translate a text line by line: as many lines come out as went in."""
+    from clearhead.translator import load, translate_file
+
+    translate_file(load(model), source, output, beam)
+
+
+@app.command(epilog="Example: clearhead check train.en train.de --against test.en test.de")
+def check(
+    files: Annotated[list[Path], typer.Argument(metavar="SRC TGT", help="Two files, or one .tsv or .jsonl.")],
+    against: Annotated[
+        TwoFiles | None, typer.Option("--against", metavar="SRC TGT", help="A test set that must not be in it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The data doctor: what is in a parallel corpus, what is odd, and what training would leave out."""
+    import shutil
+
+    from clearhead.data.doctor import examine
+    from clearhead.data.options import DataOptions
+
+    diagnosis = examine(files, DataOptions(), _paths(against) or None)
+    if as_json:
+        typer.echo(_dump(diagnosis.to_dict()))
+        return
+    for line in diagnosis.lines(shutil.get_terminal_size().columns):
+        typer.echo(line)
+
+
+def _dump(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)

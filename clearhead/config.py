@@ -1,0 +1,128 @@
+"""A run's options from recipe, flags and --set: --set beats flags beat the recipe beats the preset."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from clearhead.checkpoint.model_folder import KINDS
+from clearhead.data.options import DataOptions
+from clearhead.decoding import DecodingOptions
+from clearhead.errors import MISSING, USAGE, UserError
+from clearhead.model import SIZES, RNNOptions
+from clearhead.options import from_dict, nearest, parse_value
+from clearhead.training.options import TrainingOptions
+from clearhead.training.settings import Request, kind_of
+
+SECTIONS = ("data", "model", "training", "decoding")
+TOP_LEVEL = ("preset",)
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What the command line says about a run, besides the recipe and --set."""
+
+    train: Sequence[Path] = ()
+    valid: Sequence[Path] = ()
+    preset: str | None = None
+    processes: int | None = None
+    minutes: float | None = None
+    init_from: Path | None = None
+    command: str = ""
+
+
+def make_request(recipe: str | None, flags: Flags, sets: Sequence[str] = ()) -> Request:
+    """All options checked for names and types; UserError says which one is wrong and what was expected."""
+    options = read_recipe(recipe) if recipe else {}
+    try:
+        _check_keys(options)
+        merged: dict[str, dict[str, Any]] = {section: dict(options.get(section, {})) for section in SECTIONS}
+        for name in ("processes", "minutes"):
+            if getattr(flags, name) is not None:
+                merged["training"][name] = getattr(flags, name)
+        preset = flags.preset or options.get("preset")
+        for text in sets:
+            preset = _apply_set(text, merged, preset)
+        if preset is not None and preset not in SIZES:
+            raise ValueError(f"preset is {preset!r}{nearest(preset, SIZES)}")
+        _check_model(merged["model"], preset)
+        return Request(
+            train=flags.train,
+            valid=flags.valid,
+            preset=preset,
+            data=from_dict(DataOptions, merged["data"], "data"),
+            model=merged["model"],
+            training=from_dict(TrainingOptions, merged["training"], "training"),
+            decoding=from_dict(DecodingOptions, merged["decoding"], "decoding"),
+            init_from=flags.init_from,
+            command=flags.command,
+        )
+    except ValueError as error:
+        raise UserError("OPTIONS", str(error), USAGE) from error
+
+
+def shipped_recipes() -> list[str]:
+    return sorted(file.name.removesuffix(".toml") for file in _recipes().iterdir() if file.name.endswith(".toml"))
+
+
+def recipe_text(name: str) -> str:
+    """The TOML of a file, or of a shipped recipe of that name."""
+    path = Path(name)
+    if path.suffix == ".toml" or path.exists():
+        if not path.is_file():
+            raise UserError("NO_RECIPE", f"there is no recipe file {name}", MISSING)
+        return path.read_text(encoding="utf-8")
+    if name not in shipped_recipes():
+        known = dict.fromkeys(shipped_recipes())
+        raise UserError("NO_RECIPE", f"there is no recipe {name!r}{nearest(name, known)}", MISSING)
+    return (_recipes() / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def read_recipe(name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(recipe_text(name))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError("RECIPE", f"{name} is not valid TOML: {error}", USAGE) from error
+
+
+def _recipes() -> Any:
+    return resources.files("clearhead") / "recipes"
+
+
+def _check_keys(options: Mapping[str, Any]) -> None:
+    known = dict.fromkeys((*TOP_LEVEL, *SECTIONS))
+    for key, value in options.items():
+        if key not in known:
+            raise ValueError(f"the recipe has a key {key!r}{nearest(key, known)}")
+        if key in SECTIONS and not isinstance(value, dict):
+            raise ValueError(f"{key} is {value!r}; expected a section [{key}]")
+
+
+def _apply_set(text: str, merged: dict[str, dict[str, Any]], preset: str | None) -> str | None:
+    name, equals, value = text.partition("=")
+    section, dot, key = name.strip().partition(".")
+    if not equals or (not dot and section not in TOP_LEVEL):
+        raise ValueError(f"--set {text!r}; expected section.key=value, such as training.steps=2000")
+    if section in TOP_LEVEL:
+        return str(parse_value(value.strip()))
+    if section not in SECTIONS:
+        raise ValueError(f"--set {text!r}: there is no section {section!r}{nearest(section, dict.fromkeys(SECTIONS))}")
+    merged[section][key] = parse_value(value.strip())
+    return preset
+
+
+def _check_model(values: Mapping[str, Any], preset: str | None) -> None:
+    """Names and types now, values once the vocabulary is known."""
+    kind = kind_of(SIZES[preset]) if preset else "transformer"
+    base = SIZES[preset] if preset else SIZES["base"]
+    vocabularies = {"source_vocabulary", "target_vocabulary"} & set(values)
+    if vocabularies:
+        raise ValueError(f"model.{sorted(vocabularies)[0]} follows from the tokenizer; set data.vocabulary")
+    if "kind" in values:
+        raise ValueError('model.kind follows from the preset; use preset = "rnn"')
+    from dataclasses import asdict
+
+    from_dict(KINDS[kind], {**asdict(base), **values}, "model")
+    assert kind == "transformer" or isinstance(base, RNNOptions)

@@ -1,0 +1,517 @@
+"""Text files -> clean pairs of strings, in one stream, with counts of what was dropped and why.
+
+Only `\\n` ends a line, because a reader that also splits at U+2028 or a lone CR shifts every later pair. NFC is the
+tokenizer's. Faults F21-F25 of the fault matrix are handled here.
+"""
+
+import gzip
+import hashlib
+import json
+import re
+import stat
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import zstandard
+
+from clearhead.errors import BAD_DATA, DISK, MISSING, USAGE, UserError
+
+from .options import DataOptions
+
+BLOCK = 1 << 18  # bytes read at once; must not exceed MAX_LINE
+MAX_LINE = 1 << 20  # bytes; no sentence is this long, but a file without line ends is
+FIRST_LINES = 5  # line numbers kept for each reason
+
+DROPS = {  # reason -> what the user reads; later stages drop for the last two
+    "empty": "one side is empty",
+    "invalid_utf8": "not valid UTF-8",
+    "columns": "not two columns with one tab between them",
+    "json": 'no JSON object with the strings "source" and "target"',
+    "too_long": "more tokens than data.max_tokens",
+    "length_ratio": "one side has over data.max_ratio times the other's tokens",
+}
+NOTES = {
+    "control": "control characters replaced by spaces",
+    "carriage_return": "Windows line ends (CR LF) read as line ends",
+    "bom": "byte order mark at the start removed",
+    "no_final_newline": "last line without a line end",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    line: int  # counted from 1
+    source: str
+    target: str
+
+
+@dataclass
+class Tally:
+    count: int = 0
+    lines: list[int] = field(default_factory=list)  # the first few
+    last: int = 0
+
+    def add(self, line: int) -> None:
+        self.count, self.last = self.count + 1, line
+        if len(self.lines) < FIRST_LINES:
+            self.lines.append(line)
+
+
+@dataclass
+class Report:
+    """How many pairs were read, dropped for which reason, and changed in which way."""
+
+    read: int = 0
+    dropped: dict[str, Tally] = field(default_factory=dict)
+    notes: dict[str, Tally] = field(default_factory=dict)
+
+    @property
+    def kept(self) -> int:
+        return self.read - sum(tally.count for tally in self.dropped.values())
+
+    def drop(self, reason: str, line: int) -> None:
+        """Once per pair, for a reason of `DROPS`."""
+        assert reason in DROPS, reason
+        self.dropped.setdefault(reason, Tally()).add(line)
+
+    def note(self, reason: str, line: int) -> None:
+        """For what does not cost the pair; both sides of one line count once."""
+        assert reason in NOTES, reason
+        tally = self.notes.setdefault(reason, Tally())
+        if tally.last != line:
+            tally.add(line)
+
+    def to_dict(self) -> dict[str, object]:
+        def plain(tallies: dict[str, Tally]) -> dict[str, object]:
+            return {reason: {"count": tally.count, "lines": tally.lines} for reason, tally in tallies.items()}
+
+        return {"read": self.read, "kept": self.kept, "dropped": plain(self.dropped), "notes": plain(self.notes)}
+
+    def lines(self) -> list[str]:
+        rows = [("dropped", DROPS[reason], tally) for reason, tally in self.dropped.items()]
+        rows += [("noted", NOTES[reason], tally) for reason, tally in self.notes.items()]
+        return [f"{self.kept:,} of {self.read:,} pairs kept"] + [
+            f"  {what} {tally.count:,}: {words} ({line_numbers(tally.lines, tally.count)})"
+            for what, words, tally in rows
+        ]
+
+
+def line_numbers(lines: Sequence[int], count: int) -> str:
+    """`line 3`, `lines 3, 5` or, if there are more than are listed, `lines 3, 5, …`."""
+    return f"line{'s' * (count > 1)} {', '.join(map(str, lines))}{', …' * (count > len(lines))}"
+
+
+# ---------------------------------------------------------------------------------------------- files -> lines
+
+PACKINGS = {".gz": "gzip", ".zst": "zstd"}
+FORMATS = (".tsv", ".jsonl")
+MAGIC = {  # how a file that is not text starts -> what it is, and what to do with it
+    b"\x1f\x8b": ("gzip", "rename it to {path}.gz"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "rename it to {path}.zst"),
+    b"BZh": ("bzip2", "unpack it with bunzip2"),
+    b"\xfd7zXZ\x00": ("xz", "unpack it with unxz"),
+    b"PK\x03\x04": ("a zip or office file", "unpack it, or save it as plain text"),
+    b"%PDF-": ("PDF", "save it as plain text"),
+    b"\xff\xfe": ("UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"),
+    b"\xfe\xff": ("UTF-16", "convert it with iconv -f UTF-16 -t UTF-8"),
+}
+CONTROLS = bytes(c for c in range(0x80) if (c < 0x20 or c == 0x7F) and c not in b"\t\n")
+C1_BYTES = re.compile(rb"\xc2[\x80-\x9f]")
+CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def unpacked_name(path: Path) -> str:
+    """`train.de` for `folder/train.de.gz`."""
+    return path.stem if path.suffix.lower() in PACKINGS else path.name
+
+
+def _check(paths: Sequence[Path]) -> str:
+    """`.tsv`, `.jsonl` or, for two plain files, nothing; every path is a regular file."""
+    formats = [Path(unpacked_name(path)).suffix.lower() for path in paths]
+    several = [path for path, format in zip(paths, formats, strict=True) if format in FORMATS]
+    if len(paths) == 2 and several:
+        raise UserError("FILES", f"{several[0]} holds both sides, but a second file is given; give it alone", USAGE)
+    if len(paths) != 2 and not (len(paths) == 1 and several):
+        names = ", ".join(map(str, paths)) or "none"
+        raise UserError("FILES", f"found files: {names}; give two text files, or one .tsv or .jsonl file", USAGE)
+    for path in paths:
+        _check_regular(path)
+    return formats[0] if several else ""
+
+
+def _check_regular(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UserError("MISSING", f"there is no file {path}; check the path", MISSING) from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if stat.S_ISDIR(mode):
+        raise UserError("DIRECTORY", f"{path} is a folder; expected a text file; name a file in it", USAGE)
+    if not stat.S_ISREG(mode):
+        raise UserError(
+            "NOT_A_FILE", f"{path} is a pipe or device, but files are read twice; store the text in a file", USAGE
+        )
+
+
+def _unreadable(path: Path, error: OSError) -> UserError:
+    why = error.strerror or str(error)
+    return UserError("UNREADABLE", f"cannot read {path}: {why}; check its permissions and the disk", DISK)
+
+
+def _unzstd(file: BinaryIO) -> Iterator[bytes]:
+    """128 packed bytes make at most 4 MiB, so memory stays bounded; the library's own stream hides a missing end."""
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    packed, parts, size = file.read(128), [], 0
+    while packed:
+        if frame.eof:
+            frame = zstandard.ZstdDecompressor().decompressobj()
+        part = frame.decompress(packed)
+        packed = frame.unused_data or file.read(128)
+        parts.append(part)
+        size += len(part)
+        if size >= BLOCK or not packed:
+            data = b"".join(parts)
+            yield from (data[start : start + BLOCK] for start in range(0, size, BLOCK))
+            parts, size = [], 0
+            if not packed and not frame.eof:
+                raise EOFError("its end is missing")
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """The file's bytes, unpacked, at most BLOCK at once."""
+    packing = PACKINGS.get(path.suffix.lower())
+    try:
+        with path.open("rb") as file:
+            if packing == "zstd":
+                yield from _unzstd(file)
+            else:
+                unpacked = gzip.GzipFile(fileobj=file) if packing else file
+                while block := unpacked.read(BLOCK):
+                    yield block
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+        message = f"{path} is no complete {packing} file ({error}); copy or make it again, or rename it if it is text"
+        raise UserError("DAMAGED_ARCHIVE", message, BAD_DATA) from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _check_text(path: Path, start: bytes) -> None:
+    for magic, (kind, advice) in MAGIC.items():
+        if start.startswith(magic):
+            if path.suffix.lower() in PACKINGS:
+                advice = "unpack it once, and give the text"
+            message = f"{path} looks like {kind}; expected UTF-8 text; {advice.format(path=path)}"
+            raise UserError("NOT_TEXT", message, BAD_DATA)
+    nuls = start[:4096].count(0)
+    if nuls >= 16 and nuls > len(start[:4096]) / 10:
+        message = f"{path} looks binary: {nuls} of its first {len(start[:4096])} bytes are NUL; expected UTF-8 text"
+        raise UserError("NOT_TEXT", f"{message}; save it as plain text", BAD_DATA)
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    """Blocks that end where a line ends; only the file's last may lack its `\\n`. The BOM is still there."""
+    tail, lines, offset = b"", 0, 0
+    for block in _blocks(path):
+        if offset == 0 and not tail:
+            _check_text(path, block)
+        data = tail + block
+        end = data.rfind(b"\n") + 1
+        whole, tail = data[:end], data[end:]
+        first = whole.find(b"\n")  # no other line can be too long: it lies within one block
+        if first > MAX_LINE or len(tail) > MAX_LINE:
+            line, start = (lines + 1, offset) if first > MAX_LINE else (lines + whole.count(b"\n") + 1, offset + end)
+            message = f"{path} line {line}, which starts at byte {start}, is longer than {MAX_LINE} bytes"
+            raise UserError("LONG_LINE", f"{message}; expected one sentence per line; split or remove it", BAD_DATA)
+        if whole:
+            yield whole
+            lines, offset = lines + whole.count(b"\n"), offset + end
+    if tail:
+        yield tail
+    elif not lines:
+        raise UserError("EMPTY_FILE", f"{path} is empty; expected one sentence per line; check the path", BAD_DATA)
+
+
+def _lines(path: Path, report: Report) -> Iterator[Sequence[str | bytes]]:
+    """Lists of lines: as text where a whole block is clean, else as bytes to be looked at one by one."""
+    lines = 0
+    for block in _whole_lines(path):
+        complete = block.endswith(b"\n")
+        if lines == 0 and block.startswith(b"\xef\xbb\xbf"):
+            report.note("bom", 1)
+            block = block[3:]
+        if complete:
+            block = block[:-1]
+        split = _split(block)
+        lines += len(split)
+        if not complete:
+            report.note("no_final_newline", lines)
+        yield split
+
+
+def _split(block: bytes) -> Sequence[str | bytes]:
+    if len(block.translate(None, CONTROLS)) == len(block) and not C1_BYTES.search(block):
+        try:
+            return block.decode().split("\n")
+        except UnicodeDecodeError:
+            pass
+    return block.split(b"\n")
+
+
+def count_lines(path: Path) -> int:
+    """As `read_pairs` counts them: the number of `\\n`, and one more if text follows the last."""
+    _check_regular(path)
+    return sum(block.count(b"\n") + (not block.endswith(b"\n")) for block in _whole_lines(path))
+
+
+def fingerprint(paths: Sequence[Path]) -> str:
+    """SHA-256 (hex) of the files' own SHA-256 digests, in order; as they lie on the disk, packed or not."""
+    digests = []
+    for path in paths:
+        _check_regular(path)
+        try:
+            with path.open("rb") as file:
+                digests.append(hashlib.file_digest(file, "sha256").digest())
+        except OSError as error:
+            raise _unreadable(path, error) from error
+    return hashlib.sha256(b"".join(digests)).hexdigest()
+
+
+# ---------------------------------------------------------------------------------------------- lines -> pairs
+
+
+def read_pairs(paths: Sequence[Path], report: Report) -> Iterator[Pair]:
+    """Two text files, or one `.tsv` or `.jsonl`, each perhaps `.gz` or `.zst`; what is dropped goes to the report.
+
+    That two files have different numbers of lines is known, and raised, only at the end.
+    """
+    format = _check(paths)
+    rows = _two_columns(paths[0], format, report) if format else _two_files(paths, report)
+    for line, (source, target) in enumerate(rows, 1):
+        report.read = line
+        if source is None or target is None:
+            continue
+        source, target = source.strip(), target.strip()
+        if source and target:
+            yield Pair(line, source, target)
+        else:
+            report.drop("empty", line)
+
+
+Row = tuple[str | None, str | None]  # None: dropped and counted already
+
+
+def _clean(raw: str | bytes, line: int, report: Report) -> str | None:
+    """The text of one line without control characters, or None if it is no UTF-8."""
+    if isinstance(raw, bytes):
+        if raw.endswith(b"\r"):
+            raw = raw[:-1]
+            report.note("carriage_return", line)
+        try:
+            raw = raw.decode()
+        except UnicodeDecodeError:
+            return None
+    text = CONTROL.sub(" ", raw)
+    if text != raw:
+        report.note("control", line)
+    return text
+
+
+def _two_files(paths: Sequence[Path], report: Report) -> Iterator[Row]:
+    sources, targets = (chain.from_iterable(_lines(path, report)) for path in paths)
+    for line, (source, target) in enumerate(zip_longest(sources, targets), 1):
+        if source is None or target is None:
+            rest = sum(1 for _ in (targets if source is None else sources))
+            raise _line_counts(paths, (line - 1, line + rest) if source is None else (line + rest, line - 1))
+        if type(source) is not str:
+            source = _clean(source, line, report)
+        if type(target) is not str:
+            target = _clean(target, line, report)
+        if source is None or target is None:
+            report.drop("invalid_utf8", line)
+        yield source, target
+
+
+def _two_columns(path: Path, format: str, report: Report) -> Iterator[Row]:
+    columns = _json_columns if format == ".jsonl" else _tab_columns
+    for line, raw in enumerate(chain.from_iterable(_lines(path, report)), 1):
+        text = raw if isinstance(raw, str) else _clean(raw, line, report)
+        if text is None:
+            report.drop("invalid_utf8", line)
+            yield None, None
+        elif not text.strip():
+            yield "", ""
+        else:
+            yield columns(text, line, report)
+
+
+def _tab_columns(text: str, line: int, report: Report) -> Row:
+    columns = text.split("\t")
+    if len(columns) != 2:
+        report.drop("columns", line)
+        return None, None
+    return columns[0], columns[1]
+
+
+def _json_columns(text: str, line: int, report: Report) -> Row:
+    """Escapes can bring back what the file itself must not hold, so the strings are cleaned again."""
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError):
+        row = None
+    row = row if isinstance(row, dict) else {}
+    source, target = row.get("source", row.get("src")), row.get("target", row.get("tgt"))
+    if not isinstance(source, str) or not isinstance(target, str):
+        report.drop("json", line)
+    elif SURROGATE.search(source + target):
+        report.drop("invalid_utf8", line)
+    else:
+        return _clean(source, line, report), _clean(target, line, report)
+    return None, None
+
+
+def _line_counts(paths: Sequence[Path], counts: tuple[int, int]) -> UserError:
+    source, target = paths
+    drift = _drift(*(_lengths(path) for path in paths)) if max(counts) <= 2_000_000 else None
+    longer, extra = (source if counts[0] > counts[1] else target), abs(counts[0] - counts[1])
+    place = f"{longer} seems to have {extra} too many near line {drift}" if drift else "look for where they part"
+    message = f"{source} has {counts[0]} lines but {target} has {counts[1]}; line by line they must be translations"
+    return UserError("LINE_COUNTS", f"{message}; {place}; correct the files and start again", BAD_DATA)
+
+
+def _lengths(path: Path) -> np.ndarray:
+    """Bytes in each line, of the whole file."""
+    blocks = (block if block.endswith(b"\n") else block + b"\n" for block in _whole_lines(path))
+    ends = (np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) for block in blocks)
+    return np.concatenate([np.diff(end, prepend=-1).astype(np.int32) - 1 for end in ends])
+
+
+def _drift(source: np.ndarray, target: np.ndarray) -> int | None:
+    """The line of the longer side where it goes out of step, if one insertion there explains the lengths well."""
+    short, long = sorted((np.log(source + 5.0), np.log(target + 5.0)), key=len)
+    n, extra = len(short), len(long) - len(short)
+    if n < 20:
+        return None
+    usual = np.median(long) - np.median(short)
+    before, after = (np.abs(side - short - usual) for side in (long[:n], long[extra:]))
+    costs = np.concatenate([[0.0], np.cumsum(before)]) + np.concatenate([np.cumsum(after[::-1])[::-1], [0.0]])
+    place = int(costs.argmin())
+    by_chance = np.abs(np.roll(long[:n], n // 2) - short - usual).sum()
+    return place + 1 if costs[place] < 0.8 * by_chance else None
+
+
+# ---------------------------------------------------------------------------------------------- which languages
+
+WRITTEN = {  # script -> languages that are written in it, the likeliest first; "": in several or in another one
+    "Latin": "en af ast ca cs cy da de eo es et eu fi fil fo fr ga gd gl ha hr ht hu id ig is it la lb lt lv mg mi ms "
+    "mt nb nds nl nn no oc pl pt rm ro rw sk sl sn so sq sv sw tl tn tr vi xh yo zu",
+    "Han": "zh lzh wuu yue",
+    "Kana": "ja",
+    "Hangul": "ko",
+    "Cyrillic": "ru be bg mk uk",
+    "Arabic": "ar fa ps ur",
+    "Greek": "el",
+    "Hebrew": "he yi",
+    "Thai": "th",
+    "Devanagari": "hi mr ne sa",
+    "": "aa ab ae ak am an as av ay az ba bh bi bm bn bo br bs ce ceb ch co cr cu cv dv dz ee ff fj fy gn gu gv haw "
+    "hmn ho hy hz ia ie ii ik io iu jv ka kg ki kj kk kl km kn kr ks ku kv kw ky lg li ln lo lu mh ml mn my na nd ng "
+    "nr nv ny oj om or os pa pi qu rn sc sd se sg si sm sr ss st su ta te tg ti tk to ts tt tw ty ug uz ve vo wa wo za",
+}
+LONG_CODES = (
+    "ara:ar bul:bg ces:cs chi:zh cmn:zh cze:cs dan:da deu:de dut:nl ell:el eng:en est:et fas:fa fin:fi fra:fr fre:fr "
+    "ger:de gre:el heb:he hin:hi hun:hu ind:id ita:it jpn:ja kor:ko lav:lv lit:lt nld:nl nor:no per:fa pol:pl por:pt "
+    "ron:ro rum:ro rus:ru slk:sk slv:sl spa:es swe:sv tha:th tur:tr ukr:uk vie:vi zho:zh"
+)
+BLOCKS = {  # code points in which a script's letters lie; any other letter is of an "Other" script
+    "Latin": "41-24f 1e00-1eff ff21-ff5a",
+    "Han": "3005-3007 3400-4dbf 4e00-9fff f900-faff 20000-3ffff",
+    "Kana": "3041-30ff 31f0-31ff ff66-ff9d",
+    "Hangul": "1100-11ff 3131-318e ac00-d7af",
+    "Cyrillic": "400-52f",
+    "Arabic": "600-77f 8a0-8ff fb50-fdff fe70-fefc",
+    "Greek": "370-3ff 1f00-1fff",
+    "Hebrew": "590-5ff fb1d-fb4f",
+    "Thai": "e00-e7f",
+    "Devanagari": "900-97f",
+    "Phonetic": "250-2ff",
+}
+WRITTEN_IN = {code: script for script, codes in WRITTEN.items() for code in codes.split()}
+TWO_LETTERS = {entry[:3]: entry[4:] for entry in LONG_CODES.split()}
+RANGES = [
+    (range(int(block.split("-")[0], 16), int(block.split("-")[1], 16) + 1), script)
+    for script, blocks in BLOCKS.items()
+    for block in blocks.split()
+]
+
+
+@lru_cache(1 << 16)
+def script_of(character: str) -> str | None:
+    """`Latin`, `Han`, …, `Other`; none for what is no letter."""
+    if not character.isalpha():
+        return None
+    code = ord(character)
+    return next((script for codes, script in RANGES if code in codes), "Other")
+
+
+def main_script(texts: Iterable[str]) -> str | None:
+    """That of most letters; Japanese is `Kana` although it has more Han, since Chinese has no kana at all."""
+    letters: Counter[str] = Counter()
+    for text in texts:
+        letters.update(script for script in map(script_of, text) if script)
+    if letters["Kana"] > 0.05 * letters["Han"]:
+        letters["Kana"] += letters.pop("Han", 0)
+    script, count = max(letters.items(), key=lambda item: item[1], default=(None, 0))
+    return script if count > letters.total() / 2 else None
+
+
+def _code(ending: str) -> str | None:
+    ending = ending.lower().removeprefix(".")
+    return TWO_LETTERS.get(ending, ending if ending in WRITTEN_IN else None)
+
+
+def _endings(paths: Sequence[Path]) -> tuple[str | None, str | None]:
+    """From `train.en` and `train.de.gz`, `train.en.txt`, or `train.en-de.tsv`."""
+    plain = {".txt", *FORMATS}
+    names = [Path(unpacked_name(path)) for path in paths]
+    endings = [(Path(name.stem) if name.suffix.lower() in plain else name).suffix for name in names]
+    if len(endings) == 1:
+        endings = re.split("[-_]", endings[0])
+    codes = [_code(ending) for ending in endings]
+    return (codes[0], codes[1]) if len(codes) == 2 else (None, None)
+
+
+def languages(paths: Sequence[Path], options: DataOptions, sample: Sequence[Pair]) -> tuple[str, str]:
+    """Of source and target: from the options, else the files' endings, else the script, else `und`."""
+    ending = _endings(paths)
+    scripts = main_script(pair.source for pair in sample), main_script(pair.target for pair in sample)
+    guess = [WRITTEN[script].split()[0] if script in WRITTEN and script != "Latin" else "und" for script in scripts]
+    return (options.source_language or ending[0] or guess[0], options.target_language or ending[1] or guess[1])
+
+
+def looks_swapped(paths: Sequence[Path], options: DataOptions, sample: Sequence[Pair]) -> str | None:
+    """A message if options, endings and the script of the text say that source and target changed places."""
+    names = [str(path) for path in paths] if len(paths) == 2 else [f"{paths[0]} {side}" for side in ("left", "right")]
+    ending, said = _endings(paths), (options.source_language, options.target_language)
+    if None not in said and said[0] != said[1] and said == ending[::-1]:
+        return (
+            f"the options say {said[0]} to {said[1]}, but {names[0]} comes first and {names[1]} second: "
+            "they look swapped; give them in the other order"
+        )
+    expected = said[0] or ending[0] or "", said[1] or ending[1] or ""
+    written = WRITTEN_IN.get(expected[0]), WRITTEN_IN.get(expected[1])
+    scripts = main_script(pair.source for pair in sample), main_script(pair.target for pair in sample)
+    if not all(written) or written[0] == written[1] or scripts != written[::-1]:
+        return None
+    return (
+        f"{names[0]} should be {expected[0]} but is in {scripts[0]} script, and {names[1]} should be {expected[1]} but "
+        f"is in {scripts[1]} script: they look swapped; exchange the two files or correct the languages"
+    )

@@ -1,0 +1,36 @@
+"""What a recipe may say about the corpus and the tokenizer; without torch."""
+
+from dataclasses import dataclass
+
+TOKENIZERS = ("bpe", "unigram", "characters", "words")
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """How text files become ids. Languages left out are taken from file endings, else guessed, else `und`."""
+
+    source_language: str | None = None  # en, de, zh, ...; chooses the scores' tokenizer
+    target_language: str | None = None
+    tokenizer: str = "bpe"  # bpe | unigram | characters | words (split at white space)
+    joint: bool = True  # one vocabulary for both sides
+    vocabulary: int | None = None  # words in each vocabulary; none given: from the corpus's size
+    subword_dropout: float = 0.0  # rate at which merges are left out in training; bpe only
+    max_tokens: int = 256  # longer sources or targets are left out of training
+    max_ratio: float = 9.0  # so are pairs of which one side has this many times the other's tokens
+    max_dropped: float = 0.2  # more than this share of pairs left out is an error
+
+    def __post_init__(self) -> None:
+        if self.tokenizer not in TOKENIZERS:
+            raise ValueError(f"tokenizer is {self.tokenizer!r}; expected one of {', '.join(TOKENIZERS)}")
+        if self.vocabulary is not None and self.vocabulary < 8:
+            raise ValueError(f"vocabulary is {self.vocabulary}; expected at least 8")
+        if not 0 <= self.subword_dropout < 1:
+            raise ValueError(f"subword_dropout is {self.subword_dropout}; expected a number from 0 up to, but not, 1")
+        if self.subword_dropout and self.tokenizer != "bpe":
+            raise ValueError(f'subword_dropout works with tokenizer = "bpe", not {self.tokenizer!r}')
+        if self.max_tokens < 2:
+            raise ValueError(f"max_tokens is {self.max_tokens}; expected at least 2")
+        if self.max_ratio <= 1:
+            raise ValueError(f"max_ratio is {self.max_ratio}; expected more than 1")
+        if not 0 <= self.max_dropped <= 1:
+            raise ValueError(f"max_dropped is {self.max_dropped}; expected a number from 0 to 1")

@@ -1,0 +1,68 @@
+"""A dictionary, as TOML or JSON gives it, to a frozen dataclass: unknown keys and wrong types are errors."""
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def from_dict(options: type[T], values: Mapping[str, Any], section: str) -> T:
+    """An `options` object of these values; ValueError names the section, the key and what was expected."""
+    known = {field.name: field for field in dataclasses.fields(options)}  # type: ignore[arg-type]
+    expected = typing.get_type_hints(options)
+    for key, value in values.items():
+        if key not in known:
+            raise ValueError(f"{section} has no option {key!r}{nearest(key, known)}")
+        if not _fits(value, expected[key]):
+            raise ValueError(
+                f"{section}.{key} is {value!r}, {_a(type(value).__name__)}; expected {_name(expected[key])}"
+            )
+    # A whole number where a fraction is expected is fine in TOML and on the command line; it becomes a float.
+    cast = {key: float(value) if expected[key] is float else value for key, value in values.items()}
+    try:
+        return options(**cast)
+    except ValueError as error:
+        raise ValueError(f"{section}: {error}") from error
+
+
+def parse_value(text: str) -> Any:
+    """What the right-hand side of `--set key=value` means: a TOML value, or else plain text."""
+    import tomllib
+
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def nearest(key: str, known: Mapping[str, Any]) -> str:
+    """The end of a sentence on an unknown key: what was probably meant, or all there is."""
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(sorted(known))}"
+
+
+def _fits(value: Any, expected: Any) -> bool:
+    if isinstance(expected, types.UnionType) or typing.get_origin(expected) is typing.Union:
+        return any(_fits(value, one) for one in typing.get_args(expected))
+    if expected is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if expected is type(None):
+        return value is None
+    if isinstance(value, bool):
+        return expected is bool
+    return isinstance(value, expected)
+
+
+def _name(expected: Any) -> str:
+    if isinstance(expected, types.UnionType):
+        return " or ".join(_name(one) for one in typing.get_args(expected) if one is not type(None))
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    return words.get(expected, str(expected))
+
+
+def _a(name: str) -> str:
+    return {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}.get(name, f"a {name}")

@@ -1,0 +1,360 @@
+"""The loop: update, validate, save, until the steps are done or nothing gets better.
+
+What a step does depends on the weights, the optimizer's state, the seed and the step's number alone: dropout is seeded
+anew at every step and the data's order is a function of the epoch, so that a run that was interrupted anywhere ends
+with the same weights, bit for bit, as one that was not.
+"""
+
+import hashlib
+import json
+import math
+import signal
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from clearhead.checkpoint.model import load_model
+from clearhead.checkpoint.optimizer import load_optimizer, optimizer_tensors
+from clearhead.checkpoint.run import newest_valid, save_checkpoint, steps, thin
+from clearhead.checkpoint.weights import NonFinite, load_weights
+from clearhead.data.batching import Batch, epoch_batches, make_batch, share
+from clearhead.data.prepare import Prepared
+from clearhead.decoding import DecodingOptions
+from clearhead.errors import DISK, DIVERGED, INTERRUPTED, TERMINATED, TRY_AGAIN, UserError, warning_line
+from clearhead.failpoint import failpoint
+from clearhead.model import build
+from clearhead.model.linear import multiply_in
+from clearhead.progress import Bar, progress
+from clearhead.training import schedule
+
+from .distributed import Team
+from .plan import Plan
+from .report import Log
+from .settings import Settings
+from .step import backward, make_optimizer, pairs_of, set_rate
+from .validation import Sample, translate_validation, validation_loss
+
+DISK_FAILURES = 3  # in a row before the run gives up
+BAD_UPDATES = 3  # in a row
+BAD_SHARE = 10  # of the last 1,000 updates
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+
+
+@dataclass
+class Position:
+    """Where a run is: what state.json holds besides the weights and the optimizer."""
+
+    step: int = 0  # updates done
+    epoch: int = 0
+    batch: int = 0  # batches of this epoch that are done
+    best: list[tuple[float, int]] = field(default_factory=list)  # (validation loss, step), best first
+    worse: int = 0  # validations since the best one
+    bad: list[int] = field(default_factory=list)  # the steps among the last 1,000 that were skipped
+    in_a_row: int = 0  # of them
+    micro_tokens: int = 0
+    level: float = 0.0  # running mean of the loss and of its square's deviation, to notice explosions
+    spread: float = 0.0
+    stopped_early: bool = False
+    planned: int = 0  # the steps that were asked for at that time
+
+
+class Stopped(UserError):  # noqa: N818 (it is no error)
+    """The run was told to stop; its state is saved."""
+
+    def __init__(self, exit_code: int, step: int) -> None:
+        kept = f"saved step {step}" if step else "nothing was trained yet"
+        super().__init__("STOPPED", f"stopped by a signal; {kept}. Next: the same command goes on", exit_code)
+
+
+class Trainer:
+    """One process's part in a run."""
+
+    def __init__(self, run: Path, settings: Settings, plan: Plan, prepared: Prepared, team: Team) -> None:
+        self.run, self.settings, self.plan, self.prepared, self.team = run, settings, plan, prepared, team
+        self.options = settings.training
+        self.device = pick_device()
+        torch.set_num_threads(plan.threads)
+        torch.manual_seed(self.options.seed)
+        self.model = build(settings.model).to(self.device)
+        multiply_in(self.model, getattr(torch, plan.precision))
+        if settings.init_from:
+            self.model.load_state_dict(load_model(Path(settings.init_from))[0].state_dict())
+        self.optimizer = make_optimizer(self.model, self.options)
+        self.position = Position(micro_tokens=self.options.micro_tokens)
+        self.log = Log(run / "log.jsonl")
+        self._told_to_stop = 0
+        self._failed_saves = 0
+        self._lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
+
+    def train(self) -> Position:
+        """All the steps that are left. Raises Stopped after a signal, with the state saved."""
+        self._resume()
+        last = self.position.planned = self.plan.steps
+        before = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            with progress("training") as bar:
+                while self.position.step < last and not self.position.stopped_early:
+                    self._epoch(last, bar)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        return self.position
+
+    # -- one epoch, one step ----------------------------------------------------------------------------------------
+
+    def _epoch(self, last: int, bar: Bar) -> None:
+        here, options = self.position, self.options
+        batches = epoch_batches(*self._lengths, options.tokens_per_batch, options.seed, here.epoch)
+        while here.batch < len(batches) and here.step < last and not here.stopped_early:
+            told = self._step(batches[here.batch], bar)
+            here.batch += 1
+            if here.batch == len(batches):
+                here.epoch, here.batch = here.epoch + 1, 0
+                batches = []
+            validates = here.step % (options.validate_every or last) == 0 or here.step == last
+            if validates:
+                self._validate()
+            saves = here.step % (options.save_every or last) == 0 or validates or here.stopped_early
+            if saves or told:
+                self._save(is_last=told > 0 or here.step == last or here.stopped_early)
+            if told:
+                raise Stopped(told, here.step)
+
+    def _step(self, rows: np.ndarray, bar: Bar) -> int:
+        """One update; an exit code if some process was told to stop meanwhile."""
+        here = self.position
+        step = here.step + 1
+        tokens = int((self._lengths[1][rows] + 1).sum())
+        loss, told = self._exchange(self._backward(rows, step, tokens))
+        rate = self.rate(step)
+        norm = self._clip()
+        set_rate(self.optimizer, rate)
+        here.step = step
+        if math.isfinite(loss) and math.isfinite(norm):
+            self.optimizer.step()
+            here.in_a_row = 0
+            self._notice_explosion(step, loss)
+        else:
+            self._skip(step, rows, loss, norm)
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.team.leads:
+            self.log.write({"step": step, "loss": loss, "rate": rate, "norm": norm, "tokens": tokens})
+            bar.update(step, self.plan.steps, f"loss {loss:.3f}")
+        return told
+
+    def rate(self, step: int) -> float:
+        options = self.options
+        peak, warmup = options.peak_rate or 0.0, options.warmup or 1
+        if options.schedule == "paper":
+            return schedule.paper(step, self.settings.model.width, warmup)
+        if options.schedule == "cosine":
+            return schedule.cosine(step, peak, warmup, self.plan.steps)
+        return schedule.inverse_square_root(step, peak, warmup)
+
+    def _backward(self, rows: np.ndarray, step: int, tokens: int) -> Tensor:
+        """Gradients of this process's share; if memory is short once, in smaller pieces from then on."""
+        mine = share(rows, self.team.rank, self.team.size)
+        for attempt in range(2):
+            torch.manual_seed(_mix(self.options.seed, step, self.team.rank))
+            try:
+                failpoint(f"train.step.{step}")
+                batches = [self._batch(some) for some in self._pieces(mine)]
+                return backward(self.model, batches, self.options.label_smoothing, tokens)
+            except (RuntimeError, MemoryError) as error:
+                if not (isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)):
+                    raise
+                self.optimizer.zero_grad(set_to_none=True)
+                self._shrink(attempt, error)
+        raise AssertionError("unreachable")
+
+    def _shrink(self, attempt: int, error: Exception) -> None:
+        here = self.position
+        if attempt:
+            raise UserError(
+                "MEMORY",
+                f"memory ran out with {here.micro_tokens} tokens at a time, after halving them once. "
+                "Lower training.micro_tokens or training.tokens_per_batch, or use a smaller preset",
+                TRY_AGAIN,
+            ) from error
+        here.micro_tokens = max(1, here.micro_tokens // 2)
+        self._warn("MEMORY", f"memory ran out; going on with {here.micro_tokens} tokens at a time, the same update")
+
+    def _pieces(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Rows that together cost at most `micro_tokens`."""
+        if not len(rows):
+            return []
+        longest = int(np.maximum(*(lengths[rows] for lengths in self._lengths)).max()) + 1
+        at_a_time = max(1, self.position.micro_tokens // longest)
+        return [rows[start : start + at_a_time] for start in range(0, len(rows), at_a_time)]
+
+    def _batch(self, rows: np.ndarray) -> Batch:
+        prepared, rate = self.prepared, self.settings.data.subword_dropout
+        if not rate:
+            return pairs_of(prepared, rows).to(self.device)
+        pairs = []
+        for row in map(int, rows):
+            seed = _mix(self.options.seed, self.position.epoch, row)
+            sides = (prepared.source, prepared.source_tokenizer), (prepared.target, prepared.target_tokenizer)
+            source, target = (tok.encode_with_dropout(side.string(row), rate, seed) for side, tok in sides)
+            pairs.append((source, target))
+        return make_batch(pairs).to(self.device)
+
+    def _exchange(self, loss: Tensor) -> tuple[float, int]:
+        """Sum the gradients and losses of all processes; whether one of them was told to stop."""
+        word = torch.tensor([float(loss), float(self._told_to_stop)], dtype=torch.float64)
+        if self.team.size > 1:
+            parameters = list(self.model.parameters())
+            for parameter in parameters:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+            flat = torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
+            self.team.add_up(flat)
+            for parameter, piece in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+                assert parameter.grad is not None
+                parameter.grad.copy_(piece.view_as(parameter))
+            self.team.add_up(word)
+        told = int(word[1])
+        return float(word[0]), told if told in (0, INTERRUPTED, TERMINATED) else TERMINATED
+
+    def _clip(self) -> float:
+        limit = self.options.clip or math.inf
+        return float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit))
+
+    # -- what can go wrong ------------------------------------------------------------------------------------------
+
+    def _skip(self, step: int, rows: np.ndarray, loss: float, norm: float) -> None:
+        here = self.position
+        here.in_a_row += 1
+        here.bad = [bad for bad in here.bad if bad > step - 1000] + [step]
+        lines = self.prepared.lines[np.sort(rows)].tolist()
+        if self.team.leads:
+            with (self.run / "bad_batches.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"step": step, "loss": str(loss), "norm": str(norm), "lines": lines}) + "\n")
+        self._warn("NOT_FINITE", f"loss {loss}, gradient {norm} at step {step}: update skipped, see bad_batches.jsonl")
+        if here.in_a_row > BAD_UPDATES or len(here.bad) > BAD_SHARE:
+            raise self._diverged(
+                f"{here.in_a_row} updates in a row and {len(here.bad)} of the last 1,000 gave no finite loss"
+            )
+
+    def _diverged(self, what: str) -> UserError:
+        saved = steps(self.run)
+        return UserError(
+            "DIVERGED",
+            f"training diverged at step {self.position.step}: {what}. "
+            f"Kept: {f'step {saved[-1]}' if saved else 'nothing yet'}. "
+            f"Next: a new run with a lower training.peak_rate than {self.options.peak_rate}",
+            DIVERGED,
+        )
+
+    def _notice_explosion(self, step: int, loss: float) -> None:
+        here = self.position
+        deviation = loss - here.level
+        if step > 50 and here.spread > 0 and deviation > 6 * here.spread**0.5:
+            self._warn("LOSS_JUMPED", f"the loss jumped from about {here.level:.2f} to {loss:.2f} at step {step}")
+        here.level = loss if step == 1 else here.level + 0.05 * deviation
+        here.spread = 0.95 * here.spread + 0.05 * deviation**2 if step > 1 else 0.0
+
+    def _stop(self, number: int, _: FrameType | None) -> None:
+        if self._told_to_stop and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self._told_to_stop = INTERRUPTED if number == signal.SIGINT else TERMINATED
+
+    def _warn(self, code: str, message: str) -> None:
+        if self.team.leads:
+            say(self.run, warning_line(code, message))
+
+    # -- validation and checkpoints ---------------------------------------------------------------------------------
+
+    def _validate(self) -> None:
+        here, team, options = self.position, self.team, self.options
+        self.model.eval()
+        failpoint(f"train.validate.{here.step}")
+        loss = validation_loss(self.model, self.prepared, team, self.device)
+        event: dict[str, Any] = {"step": here.step, "epoch": here.epoch, "valid_loss": loss}
+        text = f"step {here.step:,}: validation loss {loss:.3f}"
+        samples: list[Sample] = []
+        if options.decode_pairs:
+            greedy = DecodingOptions(beam=1)
+            scores, samples = translate_validation(
+                self.model, self.prepared, team, self.device, greedy, options.decode_pairs
+            )
+            event |= {"bleu": scores.bleu, "chrf": scores.chrf, "exact_match": scores.exact_match}
+            text += f", {scores}"
+        self.model.train()
+        is_best = not here.best or loss < here.best[0][0]
+        here.best = sorted([*here.best, (loss, here.step)])[: options.keep_best]
+        here.worse = 0 if is_best else here.worse + 1
+        here.stopped_early = bool(options.patience) and here.worse >= options.patience
+        if team.leads:
+            self.log.write(event)
+            say(self.run, text + (" (best)" if is_best else f" (best {here.best[0][0]:.3f})"))
+            for sample in samples[: options.samples]:  # on the terminal only: text of the corpus is not logged
+                print(f"    {_shown(sample.source)}\n  → {_shown(sample.translation)}", file=sys.stderr, flush=True)
+            if here.stopped_early:
+                say(self.run, f"no better validation loss in {options.patience} validations: stopping early")
+
+    def _save(self, is_last: bool) -> None:
+        if not self.team.leads:
+            return
+        here = self.position
+        try:
+            tensors = optimizer_tensors(self.optimizer, self.model)
+            save_checkpoint(self.run, here.step, self.model.state_dict(), tensors, asdict(here))
+            self._failed_saves = 0
+        except NonFinite as error:
+            raise self._diverged(str(error)) from error
+        except UserError as error:
+            self._failed_saves += 1
+            if error.exit_code != DISK or is_last or self._failed_saves >= DISK_FAILURES:
+                raise
+            say(self.run, warning_line(error.code, str(error)))
+            return
+        thin(self.run, {step for _, step in here.best} | set(steps(self.run)[-self.options.average :]))
+
+    def _resume(self) -> None:
+        # The first one looks, and sets damaged checkpoints aside; then all find the same.
+        found = newest_valid(self.run, warn=lambda text: say(self.run, text)) if self.team.leads else None
+        self.team.gather(0)
+        if not self.team.leads:
+            found = newest_valid(self.run, warn=lambda _: None)
+        if found:
+            load_weights(self.model, found.folder)
+            load_optimizer(self.optimizer, self.model, found.optimizer())
+            state = dict(found.state)
+            state["best"] = [(loss, step) for loss, step in state["best"]]
+            self.position = Position(**{name: state[name] for name in asdict(self.position)})
+            if self.plan.steps > self.position.planned:  # more was asked for since
+                self.position.stopped_early, self.position.worse = False, 0
+        if self.team.leads:
+            self.log.forget_after(self.position.step)
+            if found:
+                say(self.run, f"going on after step {self.position.step:,} of {self.plan.steps:,}")
+
+
+def pick_device() -> str:
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def say(run: Path, text: str) -> None:
+    """To the terminal and to run.log."""
+    print(text, file=sys.stderr, flush=True)
+    with (run / "run.log").open("a", encoding="utf-8") as file:
+        file.write(text + "\n")
+
+
+def _mix(*numbers: int) -> int:
+    """One seed from several numbers."""
+    return int.from_bytes(hashlib.blake2b(repr(numbers).encode(), digest_size=7).digest(), "little")
+
+
+def _shown(text: str) -> str:
+    """Text of the corpus on one line of a terminal, without control characters."""
+    return "".join(c if c.isprintable() else " " for c in text)[:200]

@@ -1,0 +1,232 @@
+"""Before step one: options that fit the corpus, what is fast on this machine, and what the run will cost.
+
+All of it is decided once, stored in the run, and read on resume; nothing later depends on a clock.
+"""
+
+import math
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from clearhead.checkpoint.model_folder import KINDS
+from clearhead.data.batching import epoch_batches
+from clearhead.data.prepare import Prepared
+from clearhead.model import SIZES, ModelOptions, TransformerOptions, build
+from clearhead.model.linear import multiply_in
+from clearhead.options import from_dict
+from clearhead.versions import has_bfloat16
+
+from .options import TrainingOptions
+from .settings import Request, Settings, kind_of
+from .step import make_optimizer, pairs_of, update
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What fits a corpus of up to so many pairs."""
+
+    pairs: float
+    preset: str
+    dropout: float
+    peak_rate: float
+    warmup: int
+    epochs: float
+
+
+TABLE = [
+    Fitting(5_000, "tiny", 0.3, 2e-3, 300, 80),
+    Fitting(20_000, "tiny", 0.3, 3e-3, 600, 50),
+    Fitting(100_000, "tiny", 0.2, 3e-3, 1000, 30),
+    Fitting(500_000, "small", 0.1, 2e-3, 2000, 15),
+    Fitting(math.inf, "base", 0.1, 7e-4, 4000, 5),
+]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the run is and costs; `plan.json` holds it as it is."""
+
+    prepared: str  # the cache folder
+    prints: dict[str, str]  # of the files
+    languages: list[str]
+    pairs: int
+    parameters: int
+    tokens_per_epoch: int
+    batches_per_epoch: int
+    steps: int
+    precision: str
+    processes: int
+    threads: int
+    seconds_per_step: float
+    memory_mib: int
+
+    def lines(self, settings: Settings) -> list[str]:
+        """For the terminal."""
+        source, target = self.languages
+        model, training = settings.model, settings.training
+        epochs = self.steps / self.batches_per_epoch
+        width = f"{kind_of(model)}, preset {settings.preset}, width {model.width}, dropout {model.dropout}"
+        rows = [
+            f"languages   {source} → {target}",
+            f"corpus      {self.pairs:,} pairs, {self.tokens_per_epoch:,} target tokens",
+            f"vocabulary  {settings.data.tokenizer}, {model.source_vocabulary:,} and {model.target_vocabulary:,}",
+            f"model       {width}: {self.parameters:,} parameters",
+            f"training    {self.steps:,} steps of {training.tokens_per_batch:,} tokens, {epochs:.1f} epochs, "
+            f"peak rate {training.peak_rate}, {training.warmup} steps of warm-up",
+            f"machine     {self.processes} × {self.threads} threads, {self.precision}, about {self.memory_mib:,} MiB",
+            f"time        about {self.steps * self.seconds_per_step / 60:.0f} min "
+            f"({self.tokens_per_epoch / self.batches_per_epoch / self.seconds_per_step:,.0f} target tokens/s)",
+        ]
+        if isinstance(model, TransformerOptions) and model.norm == "none":
+            rows.append('note        without normalisation deep stacks train badly; model.norm = "post" or "pre" helps')
+        return rows
+
+
+def fitting(pairs: int) -> Fitting:
+    return next(row for row in TABLE if pairs <= row.pairs)
+
+
+def table_lines(pairs: int) -> list[str]:
+    """The defaults by corpus size, with a mark at the row that holds."""
+    rows = ["  pairs up to  preset  dropout  peak rate  warm-up  epochs"]
+    for row in TABLE:
+        mark = "→" if row is fitting(pairs) else " "
+        size = "more" if math.isinf(row.pairs) else f"{row.pairs:,}"
+        values = f"{row.dropout:>7}  {row.peak_rate:>9}  {row.warmup:>7}  {row.epochs:>6}"
+        rows.append(f"{mark} {size:>11}  {row.preset:<6}  {values}")
+    return rows
+
+
+def resolve(request: Request, prepared: Prepared) -> Settings:
+    """Every option that was left open, from the table; steps stay open while a time is to decide them."""
+    row = fitting(len(prepared))
+    preset = request.preset or row.preset
+    source_words, target_words = prepared.facts["vocabularies"]
+    model = _model_options(request, preset, row, source_words, target_words)
+    training = request.training
+    defaults: dict[str, Any] = {"peak_rate": row.peak_rate, "warmup": row.warmup}
+    if training.minutes is None:
+        batches = len(_batches(prepared, training))
+        steps = training.steps or max(200, round(batches * row.epochs))
+        defaults |= {"steps": steps, **_intervals(steps)}
+    training = replace(training, **{k: v for k, v in defaults.items() if getattr(training, k) is None})
+    return Settings(
+        [str(f) for f in request.train],
+        [str(f) for f in request.valid],
+        preset,
+        str(request.init_from or ""),
+        request.data,
+        model,
+        training,
+        request.decoding,
+    )
+
+
+def make_plan(settings: Settings, prepared: Prepared) -> tuple[Settings, Plan]:
+    """Measure what is still open and settle it."""
+    training = settings.training
+    precision, processes, threads, seconds = _measure(settings, prepared)
+    if training.minutes is not None:
+        steps = max(50, int(training.minutes * 60 * 0.85 / seconds))  # the rest goes to validation and saving
+        warmup = min(training.warmup or steps, max(10, steps // 10))
+        wanted: dict[str, Any] = {"steps": steps, "warmup": warmup, **_intervals(steps)}
+        given = {k for k in ("validate_every", "save_every") if getattr(training, k) is not None}
+        training = replace(training, **{k: v for k, v in wanted.items() if k not in given})
+    training = replace(training, precision=precision, processes=processes, threads=threads)
+    settings = replace(settings, training=training)
+    batches = _batches(prepared, training)
+    parameters = _count(settings.model)
+    hidden = training.micro_tokens * settings.model.width * 4 * 40
+    plan = Plan(
+        prepared=prepared.facts["folder"],
+        prints=prepared.facts["prints"],
+        languages=list(prepared.facts["languages"]),
+        pairs=len(prepared),
+        parameters=parameters,
+        tokens_per_epoch=int((prepared.target.ids.lengths + 1).sum(dtype=np.int64)),
+        batches_per_epoch=len(batches),
+        steps=training.steps or 0,
+        precision=precision,
+        processes=processes,
+        threads=threads,
+        seconds_per_step=seconds,
+        memory_mib=round(processes * (300 + (parameters * 4 * 4 + hidden / processes) / 2**20)),
+    )
+    return settings, plan
+
+
+def plan_dict(plan: Plan) -> dict[str, Any]:
+    return asdict(plan)
+
+
+def _intervals(steps: int) -> dict[str, int]:
+    every = max(20, min(1000, steps // 20))
+    return {"validate_every": every, "save_every": every}
+
+
+def _model_options(request: Request, preset: str, row: Fitting, source_words: int, target_words: int) -> ModelOptions:
+    if preset not in SIZES:
+        raise ValueError(f"preset is {preset!r}; expected one of {', '.join(SIZES)}")
+    base = SIZES[preset]
+    facts: dict[str, Any] = {"source_vocabulary": source_words, "target_vocabulary": target_words}
+    if source_words != target_words or not request.data.joint:
+        facts["tied"] = "target"
+    return from_dict(KINDS[kind_of(base)], {**asdict(base), "dropout": row.dropout, **facts, **request.model}, "model")
+
+
+def _batches(prepared: Prepared, training: TrainingOptions) -> list[np.ndarray]:
+    lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
+    return epoch_batches(*lengths, training.tokens_per_batch, training.seed, epoch=0)
+
+
+def _count(options: ModelOptions) -> int:
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in build(options).parameters())
+
+
+def _measure(settings: Settings, prepared: Prepared) -> tuple[str, int, int, float]:
+    """Precision, processes, threads of each, and seconds per step: as told, else the fastest of what is tried."""
+    training = settings.training
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    precisions = [training.precision]
+    if training.precision == "auto":
+        precisions = ["float32", "bfloat16"] if has_bfloat16() else ["float32"]
+    layouts = {(1, cores), (cores, 1)}
+    if training.processes is not None:
+        layouts = {(training.processes, training.threads or max(1, cores // training.processes))}
+    elif training.threads is not None:
+        layouts = {(1, training.threads)}
+    tried = {}
+    before = torch.get_num_threads()
+    for precision in precisions:
+        for processes, threads in sorted(layouts):
+            seconds = _time_steps(settings, prepared, precision, processes, threads)
+            # A second process must earn its start, its memory and the exchange of gradients.
+            tried[precision, processes, threads] = seconds * (1.15 if processes > 1 else 1.0)
+    torch.set_num_threads(before)
+    best = min(tried, key=lambda choice: tried[choice])
+    return *best, tried[best]
+
+
+def _time_steps(settings: Settings, prepared: Prepared, precision: str, processes: int, threads: int) -> float:
+    """Seconds of one process's share of an update, on batches from all over the corpus."""
+    torch.set_num_threads(threads)
+    state = torch.get_rng_state()
+    model = build(settings.model)
+    multiply_in(model, getattr(torch, precision))
+    optimizer = make_optimizer(model, settings.training)
+    batches = _batches(prepared, settings.training)
+    picked = [batches[i * len(batches) // 3] for i in range(3)]
+    seconds = []
+    for turn, rows in enumerate([picked[0], *picked]):
+        pairs = pairs_of(prepared, rows[::processes])
+        started = time.perf_counter()
+        update(model, [pairs], optimizer, rate=0.0, smoothing=settings.training.label_smoothing)
+        if turn:  # the first is slow
+            seconds.append(time.perf_counter() - started)
+    torch.set_rng_state(state)
+    return float(np.mean(seconds))

@@ -1,0 +1,117 @@
+"""What a run leaves behind for people: log lines, the loss curve, the model card."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from clearhead.evaluation import Scores
+from clearhead.versions import versions
+
+from .plan import Plan
+from .settings import Settings, kind_of
+from .validation import Sample
+
+
+class Log:
+    """log.jsonl: one JSON object per event, in the order of the steps."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def forget_after(self, step: int) -> None:
+        """Drop what a run that was killed had logged past the checkpoint it goes on from."""
+        kept = [json.dumps(event) for event in self.events() if event["step"] <= step]
+        scratch = self._path.with_suffix(".tmp")
+        scratch.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+        scratch.replace(self._path)
+
+    def write(self, event: dict[str, Any]) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(event, ensure_ascii=False) + "\n")
+
+    def events(self) -> list[dict[str, Any]]:
+        """All complete lines; a kill may have cut the last one short."""
+        if not self._path.exists():
+            return []
+        events = []
+        for line in self._path.read_text(encoding="utf-8").split("\n"):
+            try:
+                events.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
+        return events
+
+
+def loss_curve(events: Iterable[dict[str, Any]], width: int = 720, height: int = 360) -> str:
+    """An SVG of training and validation loss over the steps."""
+    events = list(events)
+    curves = {
+        "training": [(e["step"], e["loss"]) for e in events if "loss" in e],
+        "validation": [(e["step"], e["valid_loss"]) for e in events if "valid_loss" in e],
+    }
+    points = [point for curve in curves.values() for point in curve]
+    if not points:
+        return '<svg xmlns="http://www.w3.org/2000/svg"/>'
+    last, low, high = max(s for s, _ in points), min(v for _, v in points), max(v for _, v in points)
+    left, top, right, bottom = 56, 16, width - 16, height - 40
+    span = max(1e-9, high - low)
+
+    def place(step: float, value: float) -> str:
+        x = left + (right - left) * step / max(1, last)
+        return f"{x:.1f},{bottom - (bottom - top) * (value - low) / span:.1f}"
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+    ]
+    for i in range(5):
+        value, step = low + span * i / 4, last * i / 4
+        x, y = place(step, value).split(",")
+        parts.append(f'<line x1="{left}" x2="{right}" y1="{y}" y2="{y}" stroke="#ddd"/>')
+        parts.append(f'<text x="{left - 6}" y="{float(y) + 4}" text-anchor="end">{value:.2f}</text>')
+        parts.append(f'<text x="{x}" y="{bottom + 18}" text-anchor="middle">{step:,.0f}</text>')
+    for row, (name, colour) in enumerate({"training": "#4878a8", "validation": "#c44e52"}.items()):
+        line = " ".join(place(*point) for point in curves[name])
+        parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{line}"/>')
+        parts.append(f'<text x="{right - 90}" y="{top + 16 + 18 * row}" fill="{colour}">{name}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def model_card(
+    settings: Settings, plan: Plan, command: str, chosen: str, loss: float, scores: Scores, samples: list[Sample]
+) -> str:
+    """README.md of the run: data, sizes, scores with signatures, the command that made it."""
+    source, target = plan.languages
+    model = settings.model
+    machine = versions()
+    rows = "\n".join(f"| {_cell(s.source)} | {_cell(s.translation)} | {_cell(s.reference)} |" for s in samples[:10])
+    return f"""# A model for {source} → {target}
+
+Made by Clearhead {machine["clearhead"]} (torch {machine["torch"]}, Python {machine["python"]}) with
+
+    {" ".join(command.split())}
+
+- Data: {plan.pairs:,} pairs, {plan.tokens_per_epoch:,} target tokens; the SHA-256 of the files begins with
+  {plan.prints["train"][:16]}; what was left out is in `data_report.json`.
+- Model: {kind_of(model)}, preset `{settings.preset}`, width {model.width}, {plan.parameters:,} parameters; vocabulary
+  {model.source_vocabulary:,} and {model.target_vocabulary:,}. All options are in `run.toml`.
+- Training: {plan.steps:,} steps of {settings.training.tokens_per_batch:,} tokens, seed {settings.training.seed},
+  {plan.processes} × {plan.threads} threads, {plan.precision}. The weights are {chosen}.
+- On the validation pairs: loss {loss:.3f} per token; on {len(samples)} translations of them BLEU {scores.bleu:.1f}
+  (`{scores.signatures["bleu"]}`), chrF {scores.chrf:.1f} (`{scores.signatures["chrf"]}`), exact match
+  {scores.exact_match:.1%}.
+
+| source | translation | reference |
+|---|---|---|
+{rows}
+
+![loss](loss.svg)
+"""
+
+
+def _cell(text: str) -> str:
+    """Text of the corpus, harmless inside a Markdown table."""
+    plain = " ".join(text.split())[:200]
+    return "".join("\\" + c if c in "|<>*_`[]\\" else c for c in plain)

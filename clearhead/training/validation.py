@@ -1,0 +1,66 @@
+"""How good the model is now: loss on all validation pairs, scores and samples on translations of some of them."""
+
+from dataclasses import dataclass
+
+import torch
+
+from clearhead.data.batching import make_batch
+from clearhead.data.prepare import Prepared
+from clearhead.decoding import DecodingOptions
+from clearhead.engines.native import NativeEngine, batches_by_length
+from clearhead.evaluation import Scores, score_translations
+from clearhead.model import Seq2Seq
+
+from .distributed import Team
+from .loss import batch_loss
+
+
+@dataclass(frozen=True)
+class Sample:
+    source: str
+    reference: str
+    translation: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one validation found."""
+
+    loss: float  # per target token, without smoothing
+    scores: Scores
+    samples: list[Sample]
+
+
+@torch.inference_mode()
+def validation_loss(model: Seq2Seq, prepared: Prepared, team: Team, device: str) -> float:
+    """The mean over all target tokens; each process takes its share of the pairs."""
+    source, target = prepared.valid_source.ids, prepared.valid_target.ids
+    mine = range(team.rank, len(source), team.size)
+    total = torch.zeros(2, dtype=torch.float64)
+    lengths = [max(len(source[row]), len(target[row])) for row in mine]
+    for places in batches_by_length(lengths, beam=1):
+        rows = [mine[place] for place in places]
+        batch = make_batch([(source[row].tolist(), target[row].tolist()) for row in rows]).to(device)
+        total += torch.tensor([float(batch_loss(model, batch, 0.0, 1)), batch.tokens], dtype=torch.float64)
+    team.add_up(total)
+    return float(total[0] / total[1])
+
+
+def translate_validation(
+    model: Seq2Seq, prepared: Prepared, team: Team, device: str, options: DecodingOptions, pairs: int
+) -> tuple[Scores, list[Sample]]:
+    """Scores of the translations of `pairs` pairs from all over the set, and those translations."""
+    count = len(prepared.valid_source.ids)
+    wanted = [i * count // min(pairs, count) for i in range(min(pairs, count))]
+    mine = wanted[team.rank :: team.size]
+    found = NativeEngine(model, device).translate([prepared.valid_source.ids[i].tolist() for i in mine], options)
+    texts = [prepared.target_tokenizer.decode(hypotheses[0].tokens) for hypotheses in found]
+    shares = team.gather(texts)
+    translations = [shares[i % team.size][i // team.size] for i in range(len(wanted))]
+    samples = [
+        Sample(prepared.valid_source.string(i), prepared.valid_target.string(i), text)
+        for i, text in zip(wanted, translations, strict=True)
+    ]
+    language = prepared.facts["languages"][1]
+    references = [sample.reference for sample in samples]
+    return score_translations(translations, references, language), samples

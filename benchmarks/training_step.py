@@ -21,7 +21,7 @@ from clearhead.training.step import make_optimizer, update
 from clearhead.versions import has_bfloat16
 
 VOCABULARY, PAIRS, TOKENS, SMOOTHING, RATE = 8000, 256, 14, 0.1, 1e-4  # tokens: 13 words and EOS
-ROUNDS = {"tiny": 15, "small": 9, "base": 5}
+ROUNDS = {"tiny": 11, "small": 7, "base": 3}
 TARGETS = {("tiny", "float32"): 1.3, ("small", "float32"): 1.15, ("base", "float32"): 1.0}
 TARGETS |= {("small", "bfloat16"): 1.7, ("base", "bfloat16"): 1.7}
 

@@ -6,12 +6,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clearhead.model.rnn import RNN
     from clearhead.model.transformer import Transformer
+    from clearhead.training.run import train
+    from clearhead.translator import Translator, load
 
 __version__ = "0.1.0"
-__all__ = ["RNN", "Transformer", "__version__"]
+__all__ = ["RNN", "Transformer", "Translator", "__version__", "load", "train"]
 
 # Resolved on first use (PEP 562), so that `import clearhead` and `clearhead --help` do not load torch.
-_HOME = {"Transformer": "clearhead.model.transformer", "RNN": "clearhead.model.rnn"}
+_HOME = {
+    "RNN": "clearhead.model.rnn",
+    "Transformer": "clearhead.model.transformer",
+    "Translator": "clearhead.translator",
+    "load": "clearhead.translator",
+    "train": "clearhead.training.run",
+}
 
 
 def __getattr__(name: str) -> object:

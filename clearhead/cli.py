@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from clearhead.errors import USAGE, UserError, exit_code_of
@@ -14,7 +13,6 @@ from clearhead.errors import USAGE, UserError, exit_code_of
 app = typer.Typer(
     name="clearhead",
     help="The encoder-decoder Transformer: train your own, translate, look inside.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -26,6 +24,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout 
 TwoFiles = tuple[str, str]
 # Options that take two files, or a single .tsv or .jsonl.
 PAIR_OPTIONS = ("--train", "--valid", "--against")
+# What Typer raises for wrong arguments: click's ClickException, or in newer versions that of its own copy of click.
+PARSING_ERROR = typer.BadParameter.__mro__[2]
 
 
 def main() -> None:
@@ -37,24 +37,27 @@ def run(arguments: list[str]) -> int:
     """One command; its exit code."""
     try:
         result = app(_with_second_file(arguments), prog_name="clearhead", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message())
-        return USAGE
-    except click.ClickException as error:
-        raise UserError("USAGE", f"{error.format_message()} See 'clearhead --help'", USAGE) from error
-    except click.exceptions.Exit as error:
-        return error.exit_code
+    except PARSING_ERROR as error:
+        raise _usage_error(error) from error
+    except typer.Abort as error:  # how Typer passes Ctrl-C on
+        raise KeyboardInterrupt from error
     return result if isinstance(result, int) else 0
 
 
+def _usage_error(error: Any) -> UserError:
+    command = error.ctx.command_path if error.ctx is not None else "clearhead"
+    message = error.format_message().rstrip(".")
+    return UserError("USAGE", f"{message} (see '{command} --help')", USAGE)
+
+
 def _with_second_file(arguments: list[str]) -> list[str]:
-    """`--train pairs.tsv` as the parser wants it, with an empty second file."""
+    """Where an option for two files has only one, an empty second: else the parser takes the next option for it."""
     result = []
     for place, argument in enumerate(arguments):
         result.append(argument)
-        is_single = place > 0 and arguments[place - 1] in PAIR_OPTIONS
+        follows_option = place > 0 and arguments[place - 1] in PAIR_OPTIONS and not argument.startswith("-")
         follower = arguments[place + 1] if place + 1 < len(arguments) else "-"
-        if is_single and follower.startswith("-") and (".tsv" in argument or ".jsonl" in argument):
+        if follows_option and follower.startswith("-"):
             result.append("")
     return result
 
@@ -63,24 +66,21 @@ def _paths(files: TwoFiles | None) -> list[Path]:
     return [Path(file) for file in files or () if file]
 
 
-def _print_version(wanted: bool) -> None:
-    if not wanted:
-        return
-    from clearhead.versions import versions
-
-    for name, value in versions().items():
-        typer.echo(f"{name} {value}")
-    raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def top(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Versions and CPU, for bug reports."),
-    ] = False,
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Versions and CPU, for bug reports.")] = False,
 ) -> None:
     """The encoder-decoder Transformer: train your own, translate, look inside."""
+    if version:
+        from clearhead.versions import versions
+
+        for name, value in versions().items():
+            typer.echo(f"{name} {value}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(USAGE)
 
 
 @app.command(epilog="Example: clearhead demo --out my-first-run")
@@ -158,14 +158,18 @@ def check(
         TwoFiles | None, typer.Option("--against", metavar="SRC TGT", help="A test set that must not be in it.")
     ] = None,
     as_json: AsJson = False,
+    sets: Sets = None,
 ) -> None:
     """The data doctor: what is in a parallel corpus, what is odd, and what training would leave out."""
     import shutil
 
+    from clearhead.config import data_options
     from clearhead.data.doctor import examine
-    from clearhead.data.options import DataOptions
+    from clearhead.progress import progress
 
-    diagnosis = examine(files, DataOptions(), _paths(against) or None)
+    options = data_options(sets or [])
+    with progress("checking") as bar:
+        diagnosis = examine(files, options, _paths(against) or None, lambda done: bar.update(done, None, "pairs"))
     if as_json:
         typer.echo(_dump(diagnosis.to_dict()))
         return

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 from clearhead.checkpoint.model_folder import KINDS
 from clearhead.data.options import DataOptions
 from clearhead.decoding import DecodingOptions
-from clearhead.errors import MISSING, USAGE, UserError
-from clearhead.model import SIZES, RNNOptions
+from clearhead.errors import DISK, MISSING, USAGE, UserError
+from clearhead.model import SIZES, TransformerOptions
 from clearhead.options import from_dict, nearest, parse_value
 from clearhead.training.options import TrainingOptions
 from clearhead.training.settings import Request, kind_of
@@ -37,16 +37,7 @@ def make_request(recipe: str | None, flags: Flags, sets: Sequence[str] = ()) -> 
     """All options checked for names and types; UserError says which one is wrong and what was expected."""
     options = read_recipe(recipe) if recipe else {}
     try:
-        _check_keys(options)
-        merged: dict[str, dict[str, Any]] = {section: dict(options.get(section, {})) for section in SECTIONS}
-        for name in ("processes", "minutes"):
-            if getattr(flags, name) is not None:
-                merged["training"][name] = getattr(flags, name)
-        preset = flags.preset or options.get("preset")
-        for text in sets:
-            preset = _apply_set(text, merged, preset)
-        if preset is not None and preset not in SIZES:
-            raise ValueError(f"preset is {preset!r}{nearest(preset, SIZES)}")
+        preset, merged = _merge(options, flags, sets)
         _check_model(merged["model"], preset)
         return Request(
             train=flags.train,
@@ -63,6 +54,18 @@ def make_request(recipe: str | None, flags: Flags, sets: Sequence[str] = ()) -> 
         raise UserError("OPTIONS", str(error), USAGE) from error
 
 
+def data_options(sets: Sequence[str]) -> DataOptions:
+    """What --set says about the data, for commands that read text but train nothing."""
+    try:
+        _, merged = _merge({}, Flags(), sets)
+        others = [section for section, values in merged.items() if values and section != "data"]
+        if others:
+            raise ValueError(f"--set {others[0]}.{next(iter(merged[others[0]]))}: only options of data matter here")
+        return from_dict(DataOptions, merged["data"], "data")
+    except ValueError as error:
+        raise UserError("OPTIONS", str(error), USAGE) from error
+
+
 def shipped_recipes() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in _recipes().iterdir() if file.name.endswith(".toml"))
 
@@ -70,10 +73,10 @@ def shipped_recipes() -> list[str]:
 def recipe_text(name: str) -> str:
     """The TOML of a file, or of a shipped recipe of that name."""
     path = Path(name)
-    if path.suffix == ".toml" or path.exists():
-        if not path.is_file():
-            raise UserError("NO_RECIPE", f"there is no recipe file {name}", MISSING)
-        return path.read_text(encoding="utf-8")
+    if path.is_file():  # a folder may well have the name of a shipped recipe
+        return _recipe_file(path)
+    if path.suffix == ".toml":
+        raise UserError("NO_RECIPE", f"there is no recipe file {name}; 'clearhead recipe' lists what there is", MISSING)
     if name not in shipped_recipes():
         known = dict.fromkeys(shipped_recipes())
         raise UserError("NO_RECIPE", f"there is no recipe {name!r}{nearest(name, known)}", MISSING)
@@ -87,8 +90,34 @@ def read_recipe(name: str) -> dict[str, Any]:
         raise UserError("RECIPE", f"{name} is not valid TOML: {error}", USAGE) from error
 
 
+def _recipe_file(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError("RECIPE", f"{path} is not UTF-8 text; expected a recipe in TOML", USAGE) from error
+    except OSError as error:
+        raise UserError("UNREADABLE", f"cannot read {path}: {error.strerror}; check its permissions", DISK) from error
+
+
 def _recipes() -> Any:
     return resources.files("clearhead") / "recipes"
+
+
+def _merge(
+    options: Mapping[str, Any], flags: Flags, sets: Sequence[str]
+) -> tuple[str | None, dict[str, dict[str, Any]]]:
+    """The preset's name, and the values that were given of each section."""
+    _check_keys(options)
+    merged: dict[str, dict[str, Any]] = {section: dict(options.get(section, {})) for section in SECTIONS}
+    for name in ("processes", "minutes"):
+        if getattr(flags, name) is not None:
+            merged["training"][name] = getattr(flags, name)
+    preset = options.get("preset") if flags.preset is None else flags.preset
+    for text in sets:
+        preset = _apply_set(text, merged, preset)
+    if preset is not None and preset not in SIZES:
+        raise ValueError(f"preset is {preset!r}{nearest(str(preset), SIZES)}")
+    return preset, merged
 
 
 def _check_keys(options: Mapping[str, Any]) -> None:
@@ -105,7 +134,7 @@ def _apply_set(text: str, merged: dict[str, dict[str, Any]], preset: str | None)
     section, dot, key = name.strip().partition(".")
     if not equals or (not dot and section not in TOP_LEVEL):
         raise ValueError(f"--set {text!r}; expected section.key=value, such as training.steps=2000")
-    if section in TOP_LEVEL:
+    if section in TOP_LEVEL and not dot:
         return str(parse_value(value.strip()))
     if section not in SECTIONS:
         raise ValueError(f"--set {text!r}: there is no section {section!r}{nearest(section, dict.fromkeys(SECTIONS))}")
@@ -114,15 +143,18 @@ def _apply_set(text: str, merged: dict[str, dict[str, Any]], preset: str | None)
 
 
 def _check_model(values: Mapping[str, Any], preset: str | None) -> None:
-    """Names and types now, values once the vocabulary is known."""
-    kind = kind_of(SIZES[preset]) if preset else "transformer"
-    base = SIZES[preset] if preset else SIZES["base"]
+    """Names and types; and values, as far as they are known before the corpus has chosen preset and vocabulary."""
     vocabularies = {"source_vocabulary", "target_vocabulary"} & set(values)
     if vocabularies:
         raise ValueError(f"model.{sorted(vocabularies)[0]} follows from the tokenizer; set data.vocabulary")
     if "kind" in values:
         raise ValueError('model.kind follows from the preset; use preset = "rnn"')
-    from dataclasses import asdict
-
-    from_dict(KINDS[kind], {**asdict(base), **values}, "model")
-    assert kind == "transformer" or isinstance(base, RNNOptions)
+    bases = [SIZES[preset]] if preset else [size for size in SIZES.values() if isinstance(size, TransformerOptions)]
+    wrong = []
+    for base in bases:
+        try:
+            from_dict(KINDS[kind_of(base)], {**asdict(base), **values}, "model")
+        except ValueError as error:
+            wrong.append(error)
+    if len(wrong) == len(bases):
+        raise wrong[0]

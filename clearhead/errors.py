@@ -1,5 +1,6 @@
 """What a user can fix: shown as one line without a traceback, with an exit code that scripts can rely on."""
 
+import errno
 import os
 import sys
 import traceback
@@ -16,6 +17,9 @@ DAMAGED = 76  # a model or checkpoint that is damaged, or a folder that is no co
 DIVERGED = 79
 INTERRUPTED = 130  # Ctrl-C
 TERMINATED = 143  # SIGTERM, state saved
+
+# What is never our bug, wherever it happens.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
 
 class UserError(Exception):
@@ -49,8 +53,19 @@ def exit_code_of(call: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print("clearhead: interrupted", file=sys.stderr, flush=True)
         return INTERRUPTED
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            return _bug(error)
+        where = f"{error.filename}: " if error.filename else ""
+        message = f"{where}{error.strerror}; expected to read and write there. Free some space or check permissions"
+        print(UserError("DISK", message, DISK).line(), file=sys.stderr, flush=True)
+        return DISK
     except Exception as error:  # the last line of defence: whatever else happens is our bug
-        traceback.print_exc()
-        bug = f"{type(error).__name__}: {error}. This is a bug; please report it with the lines above"
-        print(UserError("BUG", bug, BUG).line(), file=sys.stderr, flush=True)
-        return BUG
+        return _bug(error)
+
+
+def _bug(error: Exception) -> int:
+    traceback.print_exc()
+    bug = f"{type(error).__name__}: {error}. This is a bug; please report it with the lines above"
+    print(UserError("BUG", bug, BUG).line(), file=sys.stderr, flush=True)
+    return BUG

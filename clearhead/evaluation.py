@@ -1,10 +1,14 @@
 """How good translations are: BLEU and chrF with sacreBLEU's signatures, and exact match."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# sacreBLEU's own rule for these languages; 13a for all others.
-TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char", "th": "char"}
+# BLEU's tokenizer where 13a, which splits at spaces, does not fit.
+TOKENIZERS = {
+    **dict.fromkeys(("zh", "cmn", "lzh", "wuu", "yue"), "zh"),
+    **dict.fromkeys(("ja", "ko", "th", "lo", "km", "my", "bo"), "char"),
+}
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,8 @@ def score_translations(hypotheses: Sequence[str], references: Sequence[str], lan
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
-    bleu, chrf = BLEU(tokenize=TOKENIZERS.get(language, "13a")), CHRF()
+    code = re.split("[-_]", language.lower())[0]  # zh-CN is zh
+    bleu, chrf = BLEU(tokenize=TOKENIZERS.get(code, "13a")), CHRF()
     same = sum(ours.strip() == theirs.strip() for ours, theirs in zip(hypotheses, references, strict=True))
     return Scores(
         bleu=bleu.corpus_score(list(hypotheses), [list(references)]).score,

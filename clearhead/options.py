@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -21,11 +22,11 @@ def from_dict(options: type[T], values: Mapping[str, Any], section: str) -> T:
             raise ValueError(
                 f"{section}.{key} is {value!r}, {_a(type(value).__name__)}; expected {_name(expected[key])}"
             )
-    # A whole number where a fraction is expected is fine in TOML and on the command line; it becomes a float.
-    cast = {key: float(value) if expected[key] is float else value for key, value in values.items()}
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{section}.{key} is {value}; expected a finite number")
     try:
-        return options(**cast)
-    except ValueError as error:
+        return options(**{key: _cast(value, expected[key]) for key, value in values.items()})
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"{section}: {error}") from error
 
 
@@ -45,8 +46,15 @@ def nearest(key: str, known: Mapping[str, Any]) -> str:
     return f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(sorted(known))}"
 
 
+def _cast(value: Any, expected: Any) -> Any:
+    """A whole number where a fraction is expected is fine in TOML and on the command line; it becomes a float."""
+    kinds = typing.get_args(expected) or (expected,)
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if is_whole and float in kinds and int not in kinds else value
+
+
 def _fits(value: Any, expected: Any) -> bool:
-    if isinstance(expected, types.UnionType) or typing.get_origin(expected) is typing.Union:
+    if isinstance(expected, types.UnionType):
         return any(_fits(value, one) for one in typing.get_args(expected))
     if expected is float:
         return isinstance(value, int | float) and not isinstance(value, bool)

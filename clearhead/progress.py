@@ -20,9 +20,13 @@ class _Lines:
         self._title, self._every = title, every
         self._started = time.monotonic()
         self._next = self._started + 2.0
+        self._done = 0
 
     def update(self, done: int, total: int | None, text: str) -> None:
         now = time.monotonic()
+        if done < self._done:  # the next part of the work begins
+            self._started, self._next = now, min(self._next, now + 2.0)
+        self._done = done
         if now < self._next:
             return
         self._next = now + self._every
@@ -41,13 +45,21 @@ def progress(title: str) -> Iterator[Bar]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(title, total=None)
+        task = bars.add_task(title, total=None, rate="")
 
         class _Bar:
             def update(self, done: int, total: int | None, text: str) -> None:
-                bars.update(task, completed=done, total=total, description=f"{title} {text}".strip())
+                speed = bars.tasks[0].speed
+                rate = f"{speed:,.0f}/s" if speed else ""
+                bars.update(task, completed=done, total=total, description=f"{title} {text}".strip(), rate=rate)
 
         yield _Bar()
 

@@ -1,13 +1,19 @@
 """Text to text: tokenizer, engine, tokenizer."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from clearhead.checkpoint.model_folder import find_model
+from clearhead.data.corpus import CONTROL
 from clearhead.data.tokenizer import Tokenizer
 from clearhead.decoding import DecodingOptions
 from clearhead.engines import Engine
+from clearhead.errors import DISK, MISSING, USAGE, UserError
+from clearhead.options import from_dict
+from clearhead.progress import progress
 
 
 @dataclass(frozen=True)
@@ -37,8 +43,9 @@ class Translator:
 
     @property
     def languages(self) -> tuple[str, str]:
-        data = self.config["data"]
-        return data["source_language"], data["target_language"]
+        """Codes such as en and zh; `und` if the model does not say."""
+        data = self.config.get("data", {})
+        return data.get("source_language") or "und", data.get("target_language") or "und"
 
     def translate(self, texts: Sequence[str], beam: int | None = None) -> list[str]:
         """The best translation of each text. An empty text stays empty; the model is not asked."""
@@ -69,7 +76,10 @@ class Translator:
             )
 
     def options(self, beam: int | None) -> DecodingOptions:
-        return self.decoding if beam is None else replace(self.decoding, beam=beam)
+        """The model's own, with another beam if one is given."""
+        if beam is None:
+            return self.decoding
+        return replace(self.decoding, beam=beam, n_best=min(self.decoding.n_best, beam))
 
     def __repr__(self) -> str:
         source, target = self.languages
@@ -80,43 +90,79 @@ class Translator:
 
 def load(path: str | Path) -> Translator:
     """The translator in a run folder or a model folder."""
+    find_model(Path(path))  # a mistyped path is answered before torch is loaded
     from clearhead.checkpoint.model import load_model
     from clearhead.data.prepare import load_tokenizers
     from clearhead.engines.native import NativeEngine
-    from clearhead.options import from_dict
 
     model, config, folder = load_model(Path(path))
-    decoding = from_dict(DecodingOptions, config["decoding"], "decoding")
+    decoding = from_dict(DecodingOptions, config.get("decoding", {}), "decoding")
     return Translator(NativeEngine(model), *load_tokenizers(folder), decoding, config)
 
 
 def translate_file(translator: Translator, source: Path, output: Path, beam: int | None) -> None:
     """Line by line; `-` is standard input or output. As many lines come out as go in, in the same order."""
-    import sys
-
-    from clearhead.errors import MISSING, UserError
-    from clearhead.progress import progress
-
-    if str(source) != "-" and not source.is_file():
-        raise UserError("NO_INPUT", f"there is no file {source}; expected a text file to translate, or -", MISSING)
-    data = sys.stdin.buffer.read() if str(source) == "-" else source.read_bytes()
-    lines = data.decode("utf-8", errors="replace").split("\n")
-    ends_with_newline = lines[-1] == ""
-    lines = [line.removesuffix("\r") for line in (lines[:-1] if ends_with_newline else lines)]
-    options = translator.options(beam)
+    _require_folder(output)
+    lines, ends_with_newline = _read_lines(source)
     results = list(lines)
+    done = 0
     with progress("translating") as bar:
-        done = 0
-        for places, found in translator.stream(lines, options):
+        for places, found in translator.stream(lines, translator.options(beam)):
             for place, translations in zip(places, found, strict=True):
-                results[place] = translations[0].text
+                results[place] = _one_line(translations[0].text)
             done += len(places)
             bar.update(done, len(lines), "lines")
-    text = "\n".join(results) + ("\n" if ends_with_newline else "")
-    if str(output) == "-":
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.buffer.flush()
-        return
-    scratch = output.with_name(output.name + ".partial")
-    scratch.write_bytes(text.encode())
-    scratch.replace(output)
+    text = "".join(f"{line}\n" for line in results)
+    _write(output, (text if ends_with_newline else text.removesuffix("\n")).encode())
+
+
+def _read_lines(source: Path) -> tuple[list[str], bool]:
+    """Cleaned like a corpus: only \\n ends a line, its CR goes, and what is no UTF-8 is U+FFFD. Also: ends with \\n?"""
+    if str(source) == "-":
+        data = sys.stdin.buffer.read()
+    else:
+        _require_file(source)
+        try:
+            data = source.read_bytes()
+        except OSError as error:
+            raise UserError("UNREADABLE", f"cannot read {source}: {error.strerror}", DISK) from error
+    *lines, rest = data.decode("utf-8-sig", errors="replace").split("\n")
+    return [CONTROL.sub(" ", line.removesuffix("\r")) for line in (lines + [rest] if rest else lines)], not rest
+
+
+def _require_file(source: Path) -> None:
+    if not source.exists():
+        raise UserError("NO_INPUT", f"there is no file {source}; expected a text file to translate, or -", MISSING)
+    if source.is_dir():
+        raise UserError("DIRECTORY", f"{source} is a folder; expected a text file to translate, or -", USAGE)
+
+
+def _require_folder(output: Path) -> None:
+    """Before the work, not after it."""
+    if str(output) != "-" and (output.is_dir() or not output.parent.is_dir()):
+        found = f"{output} is a folder" if output.is_dir() else f"there is no folder {output.parent}"
+        raise UserError("OUTPUT", f"{found}; expected a file to write in a folder that exists", DISK)
+
+
+def _one_line(text: str) -> str:
+    """A model that has bytes can say a line end, which must not become one."""
+    return CONTROL.sub(" ", text)
+
+
+def _write(output: Path, data: bytes) -> None:
+    """To standard output, or to a file that appears complete or not at all."""
+    scratch = output.with_name(f"{output.name}.partial")
+    try:
+        if str(output) == "-":
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        else:
+            scratch.write_bytes(data)
+            scratch.replace(output)
+    except BrokenPipeError:  # the reader has enough; Typer ends quietly
+        raise
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise UserError(
+            "OUTPUT", f"cannot write {output}: {error.strerror}; free space or name another", DISK
+        ) from error

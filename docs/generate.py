@@ -1,17 +1,24 @@
-"""Writes docs/options.md: every option with its default and comment, and the named sizes with their parameters."""
+"""Writes docs/options.md, all options with their defaults and comments, and the table of results in README.md."""
 
 import dataclasses
 import inspect
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
+from clearhead.data.options import DataOptions
 from clearhead.decoding import DecodingOptions
 from clearhead.model import SIZES, RNNOptions, TransformerOptions, build
+from clearhead.training.options import TrainingOptions
+from clearhead.training.plan import TABLE
 
 PAGE = Path(__file__).parent / "options.md"
+README = Path(__file__).parent.parent / "README.md"
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "RESULTS.md"
+BEGIN, END = "<!-- from benchmarks/RESULTS.md -->", "<!-- end -->"
 PAPER = {"base": "65 M", "big": "213 M"}
 WORDS = 37000
 
@@ -45,6 +52,14 @@ def size_table() -> str:
     return "\n".join(rows)
 
 
+def fitting_table() -> str:
+    rows = ["| pairs up to | preset | dropout | peak rate | warm-up | epochs |", "|---|---|---|---|---|---|"]
+    for row in TABLE:
+        pairs = "more" if math.isinf(row.pairs) else f"{row.pairs:,}"
+        rows.append(f"| {pairs} | {row.preset} | {row.dropout} | {row.peak_rate} | {row.warmup} | {row.epochs} |")
+    return "\n".join(rows)
+
+
 def count_parameters(size: str) -> int:
     with torch.device("meta"):
         model = build(replace(SIZES[size], source_vocabulary=WORDS, target_vocabulary=WORDS))
@@ -54,17 +69,28 @@ def count_parameters(size: str) -> int:
 def page() -> str:
     parts = [
         "# Options\n\nWritten by `make docs` from the code; each default stands there and nowhere else.",
-        f"## Named sizes\n\nAt {WORDS:,} words, shared by source and target (`rnn`: not shared).\n\n{size_table()}",
+        f"## Named sizes\n\nAt {WORDS:,} words, shared by source and target (`rnn`: by target and output).\n\n{size_table()}",
+        f"## What is taken where nothing is said\n\nFrom the number of pairs in the corpus.\n\n{fitting_table()}",
     ]
     for title, options in (
-        ("The Transformer", TransformerOptions),
-        ("The RNN", RNNOptions),
-        ("Decoding", DecodingOptions),
+        ("[data]", DataOptions),
+        ("[model], the Transformer", TransformerOptions),
+        ("[model], the RNN", RNNOptions),
+        ("[training]", TrainingOptions),
+        ("[decoding]", DecodingOptions),
     ):
         parts.append(f"## {title}: `{options.__name__}`\n\n{inspect.getdoc(options)}\n\n{option_table(options)}")
     return "\n\n".join(parts) + "\n"
 
 
+def readme() -> str:
+    """README.md with the first table of RESULTS.md between its two marks."""
+    table = next(block for block in RESULTS.read_text(encoding="utf-8").split("\n\n") if block.startswith("| size"))
+    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    return f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}"
+
+
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
-    print(f"wrote {PAGE.name}")
+    README.write_text(readme(), encoding="utf-8")
+    print(f"wrote {PAGE.name} and the table in {README.name}")

@@ -30,7 +30,9 @@ RNN = RNNOptions(VOCABULARY, VOCABULARY, width=64, layers=1, cell="gru", attenti
 
 
 def random_words(rng: random.Random, shortest: int) -> tuple[int, ...]:
-    return tuple(rng.randrange(SPECIALS, VOCABULARY) for _ in range(rng.randint(shortest, LONGEST)))
+    """Long ones more often than short ones, since they are harder."""
+    length = max(rng.randint(shortest, LONGEST), rng.randint(shortest, LONGEST))
+    return tuple(rng.randrange(SPECIALS, VOCABULARY) for _ in range(length))
 
 
 def share_reversed(options: ModelOptions, steps: int, seed: int) -> float:
@@ -51,7 +53,7 @@ def share_reversed(options: ModelOptions, steps: int, seed: int) -> float:
                 sequences.append(words)
         batch = make_batch([(list(words), list(reversed(words))) for words in sequences])
         cooling = 1 - step / (steps + 1)  # down to nothing, for the last mistakes
-        update(model, [batch], optimizer, inverse_square_root(step, peak=0.004, warmup=53) * cooling, smoothing=0.0)
+        update(model, [batch], optimizer, inverse_square_root(step, peak=0.004, warmup=53) * cooling, smoothing=0.1)
 
     sources = [list(words) for words in sorted(unseen)]
     found = search(model.eval(), *pad_sources(sources), DecodingOptions(beam=1, max_length=LONGEST + 4))
@@ -60,7 +62,7 @@ def share_reversed(options: ModelOptions, steps: int, seed: int) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("options", "steps"), [(TRANSFORMER, 450), (RNN, 300)], ids=["transformer", "rnn"])
+@pytest.mark.parametrize(("options", "steps"), [(TRANSFORMER, 400), (RNN, 250)], ids=["transformer", "rnn"])
 def test_it_learns_to_reverse(options: ModelOptions, steps: int) -> None:
     started = perf_counter()
     assert share_reversed(options, steps, seed=1) == 1.0

@@ -10,7 +10,7 @@ import textwrap
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -37,6 +37,7 @@ SHOWN = 10  # suspicious pairs in the report
 KEPT = 4  # suspicious pairs remembered per reason
 USUAL = 0.2  # what more than this share of pairs shows is the task's nature, not a mistake
 RARE = 0.01  # a script in fewer lines than this is rare for its side
+REPORTED = 10_000  # pairs between two calls of `progress`
 SMALL = 20  # pairs below which nothing can be said about what is usual
 
 ODD = {  # joiners (U+200C, U+200D) are missing on purpose: Persian, Hindi and emoji need them
@@ -120,7 +121,7 @@ class _Side:
 class _Scan:
     """What is kept of a corpus while it streams by."""
 
-    def __init__(self, paths: Sequence[Path], fold: bool) -> None:
+    def __init__(self, paths: Sequence[Path], fold: bool, progress: Callable[[int], None]) -> None:
         self.source, self.target = _Side(), _Side()
         self.lines, self.hashes = array("Q"), array("q")
         self.folded = array("q")  # sources without regard to case and spaces, if asked for
@@ -132,6 +133,8 @@ class _Scan:
         self.report = Report()
         for pair in read_pairs(paths, self.report):
             self._add(pair, fold)
+            if self.pairs % REPORTED == 0:
+                progress(self.pairs)
 
     def _add(self, pair: Pair, fold: bool) -> None:
         source_words, target_words = pair.source.split(), pair.target.split()
@@ -312,10 +315,19 @@ def _histogram(values: np.ndarray, edges: Sequence[float]) -> list[int]:
     return [int(count) for count in np.histogram(values, [*edges, np.inf])[0]]
 
 
-def examine(paths: Sequence[Path], options: DataOptions, against: Sequence[Path] | None) -> "Diagnosis":
+def _silent(done: int) -> None:
+    """For those who do not want to hear how many pairs are read."""
+
+
+def examine(
+    paths: Sequence[Path],
+    options: DataOptions,
+    against: Sequence[Path] | None,
+    progress: Callable[[int], None] = _silent,
+) -> "Diagnosis":
     """Read the corpus once, and the one that must not leak into it (`against`) once."""
-    other = _Scan(against, fold=True) if against is not None else None
-    scan = _Scan(paths, fold=other is not None)
+    other = _Scan(against, True, progress) if against is not None else None
+    scan = _Scan(paths, other is not None, progress)
     report, swapped = scan.report, looks_swapped(paths, options, scan.sample)
     findings = [] if scan.pairs else [_finding("nothing_left", [], report.read)]
     findings += [_finding(name, tally.lines, tally.count) for name, tally in (report.dropped | report.notes).items()]

@@ -10,23 +10,26 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from clearhead.errors import BAD_DATA, UserError
+from clearhead.errors import BAD_DATA, DISK, UserError
 
 from .corpus import Pair, Report, fingerprint, languages, looks_swapped, read_pairs
 from .options import DataOptions
 from .tokenizer import Tokenizer, load, train, vocabulary_for
 
-FORMAT = 1
+FORMAT = 2
 CHUNK = 20_000  # pairs tokenized at a time
 SAMPLE_PAIRS = 500_000  # pairs, a million lines, that the tokenizer learns from
+TEMPORARY = ".tmp-"  # how folders of unfinished work begin
 HELD_OUT = 0.01, 50, 2000  # share of the corpus for validation, at least, at most
 
 Progress = Callable[[str, int], None]  # (what is being done, pairs so far)
@@ -94,13 +97,9 @@ def prepare(
     name = hashlib.sha256(json.dumps([*key, inherited]).encode()).hexdigest()[:24]
     folder = cache / name
     if not (folder / "facts.json").exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".tmp-", dir=cache))
-        try:
+        with _scratch(cache) as scratch:
             _Preparation(scratch, files, valid_files, options, seed, progress, tokenizers_of).run(prints)
             _settle(scratch, folder)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
     return open_prepared(folder)
 
 
@@ -170,21 +169,16 @@ class _Preparation:
         swapped = looks_swapped(self.files, self.options, sample)
         if swapped:
             raise UserError("SWAPPED", swapped, BAD_DATA)
-        held_out = _held_out(hashes) if not self.valid_files else np.uint64(0)
+        hidden = np.zeros(len(hashes), bool) if self.valid_files else hashes <= _held_out(hashes, self.files)
         if self.tokenizers is None:
             self.tokenizers = self._learn(sample, len(hashes))
+        del hashes, sample  # of five million pairs they take 300 MiB
         source, target = self.tokenizers
         source.save(self.folder, "source")
         if target is not source:
             target.save(self.folder, "target")
-        self._encode(held_out)
-        if fingerprint(self.files) != prints["train"]:
-            raise UserError(
-                "FILES_CHANGED",
-                f"{_names(self.files)} changed while being read; expected files that stay as they are. "
-                "Start again when they are complete",
-                BAD_DATA,
-            )
+        self._encode(hidden)
+        self._require_unchanged(prints)
         facts = {
             "format": FORMAT,
             "prints": prints,
@@ -196,6 +190,11 @@ class _Preparation:
         }
         (self.folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
 
+    def _require_unchanged(self, prints: dict[str, str]) -> None:
+        for kind, files in (("train", self.files), ("valid", self.valid_files)):
+            if files and fingerprint(files) != prints[kind]:
+                raise _changed(files)
+
     def _scan(self) -> tuple[np.ndarray, list[Pair]]:
         """A hash of every source, and a sample of the pairs (all of them if they are few)."""
         hashes = array.array("Q")
@@ -205,7 +204,7 @@ class _Preparation:
             hashes.append(_hash(pair.source))
             if len(sample) < SAMPLE_PAIRS:
                 sample.append(pair)
-            elif (place := rng.randrange(len(hashes))) < SAMPLE_PAIRS:
+            elif (place := int(rng.random() * len(hashes))) < SAMPLE_PAIRS:
                 sample[place] = pair
             if len(hashes) % CHUNK == 0:
                 self.progress("reading", len(hashes))
@@ -223,22 +222,30 @@ class _Preparation:
         source = train((pair.source for pair in sample), self.options, self.seed, size)
         return source, train((pair.target for pair in sample), self.options, self.seed, size)
 
-    def _encode(self, held_out: np.uint64) -> None:
-        training, validation = _Writer(self.folder, "", lines=True), _Writer(self.folder, "valid-", lines=False)
-        seen = Report()  # what is dropped while reading was counted by _scan
-        for chunk in _chunks(read_pairs(self.files, seen)):
-            hidden = [_hash(pair.source) <= held_out for pair in chunk] if held_out else [False] * len(chunk)
-            for to, keeps in ((training, False), (validation, True)):
-                self._write(to, [p for p, h in zip(chunk, hidden, strict=True) if h == keeps], self.report)
-            self.progress("tokenizing", seen.kept)
-        for chunk in _chunks(read_pairs(self.valid_files, self.valid_report)) if self.valid_files else ():
-            self._write(validation, chunk, self.valid_report)
-        training.close()
-        validation.close()
+    def _encode(self, hidden: np.ndarray) -> None:
+        """All pairs to the disk; those that are hidden from training (a truth value for each) are for validation."""
+        with closing(_Writer(self.folder, "")) as training, closing(_Writer(self.folder, "valid-")) as validation:
+            self._encode_training(hidden, training, validation)
+            for chunk in _chunks(read_pairs(self.valid_files, self.valid_report)) if self.valid_files else ():
+                self._write(validation, chunk, self.valid_report)
         if not training.rows:
             raise _nothing_left(self.files, self.report)
         if not validation.rows:
-            raise _nothing_left(self.valid_files or self.files, self.valid_report)
+            raise _nothing_left(self.valid_files or self.files, self.valid_report if self.valid_files else self.report)
+        self._require_enough()
+
+    def _encode_training(self, hidden: np.ndarray, training: "_Writer", validation: "_Writer") -> None:
+        done = 0
+        for chunk in _chunks(read_pairs(self.files, Report())):  # what is dropped while reading was counted by _scan
+            now = hidden[done : done + len(chunk)]
+            if len(now) < len(chunk):
+                raise _changed(self.files)
+            for to, keeps in ((training, False), (validation, True)):
+                self._write(to, [chunk[place] for place in np.flatnonzero(now == keeps)], self.report)
+            done += len(chunk)
+            self.progress("tokenizing", done)
+
+    def _require_enough(self) -> None:
         dropped = 1 - self.report.kept / self.report.read
         if dropped > self.options.max_dropped:
             raise UserError(
@@ -253,71 +260,74 @@ class _Preparation:
         assert self.tokenizers is not None
         sources = self.tokenizers[0].encode_many([pair.source for pair in pairs])
         targets = self.tokenizers[1].encode_many([pair.target for pair in pairs])
-        for pair, source, target in zip(pairs, sources, targets, strict=True):
-            long, short = max(len(source), len(target)), max(1, min(len(source), len(target)))
-            if long + 1 > self.options.max_tokens:
-                report.drop("too_long", pair.line)
-            elif long > self.options.max_ratio * (short + 1):
-                report.drop("length_ratio", pair.line)
-            else:
-                writer.add(pair, source, target)
+        lengths = _lengths(sources), _lengths(targets)
+        long, short = np.maximum(*lengths), np.maximum(np.minimum(*lengths), 1)
+        too_long = long + 1 > self.options.max_tokens
+        uneven = ~too_long & (long > self.options.max_ratio * (short + 1))
+        for place in np.flatnonzero(too_long | uneven):
+            report.drop("too_long" if too_long[place] else "length_ratio", pairs[place].line)
+        kept = np.flatnonzero(~(too_long | uneven))
+        if len(kept) < len(pairs):
+            pairs, sources, targets = ([rows[place] for place in kept] for rows in (pairs, sources, targets))
+        writer.add(pairs, sources, targets)
 
 
 class _Writer:
     """Appends pairs to flat files; nothing but the offsets stays in memory."""
 
-    def __init__(self, folder: Path, prefix: str, lines: bool) -> None:
+    def __init__(self, folder: Path, prefix: str) -> None:
         self.rows = 0
-        self._parts = {
-            name: _FlatFile(folder / f"{prefix}{name}", dtype)
-            for name, dtype in (
-                ("source.ids", "uint32"),
-                ("target.ids", "uint32"),
-                ("source.text", "uint8"),
-                ("target.text", "uint8"),
-            )
-        }
-        self._lines_path = folder / "lines.npy" if lines else None
-        self._lines = array.array("Q")
+        kinds = {"source.ids": np.uint32, "target.ids": np.uint32, "source.text": np.uint8, "target.text": np.uint8}
+        self._parts = {name: _FlatFile(folder / f"{prefix}{name}", dtype) for name, dtype in kinds.items()}
+        self._lines_path = folder / f"{prefix}lines.npy"
+        self._lines = array.array("q")
 
-    def add(self, pair: Pair, source: list[int], target: list[int]) -> None:
-        self.rows += 1
-        self._lines.append(pair.line)
-        self._parts["source.ids"].add(np.array(source, dtype=np.uint32).tobytes(), len(source))
-        self._parts["target.ids"].add(np.array(target, dtype=np.uint32).tobytes(), len(target))
-        for name, text in (("source.text", pair.source.encode()), ("target.text", pair.target.encode())):
-            self._parts[name].add(text, len(text))
+    def add(self, pairs: list[Pair], sources: list[list[int]], targets: list[list[int]]) -> None:
+        self.rows += len(pairs)
+        self._lines.extend(pair.line for pair in pairs)
+        for name, ids in (("source.ids", sources), ("target.ids", targets)):
+            self._parts[name].add(chain.from_iterable(ids), _lengths(ids))
+        for name, texts in (("source.text", [p.source for p in pairs]), ("target.text", [p.target for p in pairs])):
+            rows = [text.encode() for text in texts]
+            self._parts[name].add(b"".join(rows), _lengths(rows))
 
     def close(self) -> None:
         for part in self._parts.values():
             part.close()
-        if self._lines_path is not None:
-            np.save(self._lines_path, np.frombuffer(self._lines, dtype=np.uint64))
+        np.save(self._lines_path, np.frombuffer(self._lines, np.int64))
 
 
 class _FlatFile:
-    def __init__(self, path: Path, dtype: str) -> None:
+    """Rows of numbers, one after the other, and beside them where each begins."""
+
+    def __init__(self, path: Path, dtype: type) -> None:
         self._path, self._dtype = path, dtype
         self._file = path.open("wb")
-        self._offsets = array.array("Q", [0])
+        self._lengths: list[np.ndarray] = []
 
-    def add(self, row: bytes, length: int) -> None:
-        self._file.write(row)
-        self._offsets.append(self._offsets[-1] + length)
+    def add(self, numbers: Iterable[int] | bytes, lengths: np.ndarray) -> None:
+        if not isinstance(numbers, bytes):
+            numbers = np.fromiter(numbers, self._dtype, count=int(lengths.sum())).tobytes()
+        self._file.write(numbers)
+        self._lengths.append(lengths)
 
     def close(self) -> None:
         if self._file.tell() == 0:
             self._file.write(b"\0" * 4)  # an empty file cannot be memory-mapped
         self._file.close()
-        np.save(self._path.with_name(self._path.name + ".offsets.npy"), np.frombuffer(self._offsets, dtype=np.uint64))
+        offsets = np.concatenate([[0], *self._lengths]).cumsum(dtype=np.int64)
+        np.save(self._path.with_name(self._path.name + ".offsets.npy"), offsets)
+
+
+def _lengths(rows: Sequence[Sized]) -> np.ndarray:
+    return np.fromiter(map(len, rows), np.int64, count=len(rows))
 
 
 def _open_side(folder: Path, name: str) -> Side:
     parts = []
     for kind, dtype in (("ids", np.uint32), ("text", np.uint8)):
         flat = np.memmap(folder / f"{name}.{kind}", dtype=dtype, mode="r")
-        offsets = np.load(folder / f"{name}.{kind}.offsets.npy").astype(np.int64)
-        parts.append(Ragged(flat, offsets))
+        parts.append(Ragged(flat, np.load(folder / f"{name}.{kind}.offsets.npy")))
     return Side(*parts)
 
 
@@ -325,17 +335,52 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def _held_out(hashes: np.ndarray) -> np.uint64:
+def _held_out(hashes: np.ndarray, files: Sequence[Path]) -> np.uint64:
     """Sources with a hash up to this are held out: all pairs of a source together, so nothing leaks."""
     share, least, most = HELD_OUT
-    distinct = np.unique(hashes)
-    wanted = min(max(int(len(hashes) * share), least), most, max(1, len(distinct) // 5))
-    return distinct[wanted - 1]
+    distinct, pairs = np.unique(hashes, return_counts=True)
+    if len(distinct) < 2:
+        raise UserError(
+            "TOO_FEW",
+            f"{_names(files)} has a single source sentence; expected at least two, one to train on and one to validate "
+            "on. Add pairs, or give --valid files",
+            BAD_DATA,
+        )
+    wanted = min(max(int(len(hashes) * share), least), most, len(hashes) // 5)
+    sources = int(np.searchsorted(pairs.cumsum(), wanted, side="right"))
+    return distinct[max(sources, 1) - 1]
 
 
 def _chunks(pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
     while chunk := list(islice(pairs, CHUNK)):
         yield chunk
+
+
+@contextmanager
+def _scratch(cache: Path) -> Iterator[Path]:
+    """A folder in the cache for as long as the work lasts; what cannot be written there is the user's to know."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        _remove_left_overs(cache)
+        folder = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=cache))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError as error:
+        raise UserError(
+            "CACHE",
+            f"cannot write the prepared corpus to {cache}: {error.strerror or error}; expected a folder with room for "
+            "twice the corpus. Free some space, or name another folder in CLEARHEAD_CACHE",
+            DISK,
+        ) from error
+
+
+def _remove_left_overs(cache: Path) -> None:
+    """What a killed process left: nobody prepares for a day."""
+    for folder in cache.glob(f"{TEMPORARY}*"):
+        if folder.stat().st_mtime < time.time() - 86_400:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _settle(scratch: Path, folder: Path) -> None:
@@ -348,6 +393,15 @@ def _settle(scratch: Path, folder: Path) -> None:
 
 def _names(files: Sequence[Path]) -> str:
     return " and ".join(str(file) for file in files)
+
+
+def _changed(files: Sequence[Path]) -> UserError:
+    return UserError(
+        "FILES_CHANGED",
+        f"{_names(files)} changed while being read; expected files that stay as they are. "
+        "Start again when they are complete",
+        BAD_DATA,
+    )
 
 
 def _nothing_left(files: Sequence[Path], report: Report) -> UserError:

@@ -28,6 +28,8 @@ def check_source(src: Tensor, src_mask: Tensor, vocabulary: int) -> None:
 
 def check_ids(side: str, ids: Tensor, vocabulary: int) -> None:
     """Raise ValueError if an id has no row in the embedding."""
+    if not ids.numel():
+        raise ValueError(f"the {side} has shape {tuple(ids.shape)}; expected at least one token in each row")
     lowest, highest = ids.aminmax()
     if lowest < 0 or highest >= vocabulary:
         wrong = int(lowest) if lowest < 0 else int(highest)

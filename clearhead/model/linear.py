@@ -46,7 +46,8 @@ class _Copy:
         self._weight, self._version = weight, weight._version
 
     def is_of(self, weight: Tensor, product: torch.dtype) -> bool:
-        return self._weight is weight and self._version == weight._version and self.low.dtype == product
+        is_same = self._weight is weight and self._version == weight._version
+        return is_same and self.low.dtype == product and self.low.device == weight.device
 
 
 # Beside the modules, so that whoever copies or saves a module does not take its copy along.
@@ -100,7 +101,7 @@ class Dropout(nn.Module):
 
     def __init__(self, rate: float) -> None:
         super().__init__()
-        self.dropped = round(rate * 65536)  # of 65,536 equally likely draws
+        self.dropped = min(round(rate * 65536), 65535)  # of 65,536 equally likely draws
 
     def forward(self, x: Tensor) -> Tensor:
         if not (self.training and self.dropped):
@@ -111,5 +112,5 @@ class Dropout(nn.Module):
         # took a fifth of a whole training step (benchmarks/LOG.md).
         draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
         draws = draws.view(torch.int16)[: x.numel()].view(x.shape)  # uniform in -32768 ... 32767
-        kept = torch.ge(draws, self.dropped - 32768, out=torch.empty(x.shape, dtype=x.dtype))
+        kept = torch.ge(draws, self.dropped - 32768, out=torch.empty(x.shape))  # 0 or 1, in float32
         return x * kept.mul_(65536 / (65536 - self.dropped))

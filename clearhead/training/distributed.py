@@ -21,9 +21,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clearhead.errors import TRY_AGAIN, UserError, warning_line
+from clearhead.errors import INTERRUPTED, TERMINATED, TRY_AGAIN, UserError, warning_line
 
 RESTARTS = 3  # of a team of ours that lost a process
+NOTICE = 5.0  # seconds in which the others must notice that one of them has failed
 
 
 class Team:
@@ -62,19 +63,24 @@ class Team:
     def _call(self, collective: Any) -> None:
         import torch.distributed as dist
 
-        try:
+        with _peer_errors(self.rank, self.size, self._timeout):
             collective(dist)
-        except RuntimeError as error:
-            raise UserError(
-                "PEER_LOST",
-                f"process {self.rank} of {self.size} waited for {self._absent()}, which did not answer within "
-                f"{self._timeout:.0f} s or is gone. Run the same command again: it goes on from the last checkpoint",
-                TRY_AGAIN,
-            ) from error
 
-    def _absent(self) -> str:
-        others = [str(rank) for rank in range(self.size) if rank != self.rank]
-        return f"process {others[0]}" if len(others) == 1 else f"one of the processes {', '.join(others)}"
+
+@contextmanager
+def _peer_errors(rank: int, size: int, timeout: float) -> Iterator[None]:
+    """Turns what torch says of a lost connection into which process waited for which."""
+    try:
+        yield
+    except RuntimeError as error:
+        others = [str(other) for other in range(size) if other != rank]
+        absent = f"process {others[0]}" if len(others) == 1 else f"one of the processes {', '.join(others)}"
+        raise UserError(
+            "PEER_LOST",
+            f"process {rank} of {size} waited for {absent}, which did not answer within {timeout:.0f} s or is gone. "
+            "Run the same command again: it goes on from the last checkpoint",
+            TRY_AGAIN,
+        ) from error
 
 
 def is_member() -> bool:
@@ -91,36 +97,49 @@ def join(timeout: float, before: Callable[[], object] | None = None) -> Iterator
     import torch.distributed as dist
 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    backend = "gloo"
+    if torch.cuda.is_available():
+        backend = "cpu:gloo,cuda:nccl"
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     dist.init_process_group(backend, timeout=timedelta(days=1))
     if before is not None and rank == 0:
         before()
-    dist.barrier()
+    with _peer_errors(rank, size, timeout):
+        dist.barrier()
     yield Team(rank, size, dist.new_group(timeout=timedelta(seconds=timeout)), timeout)
     dist.destroy_process_group()  # not after an error: it would wait for those who are gone
 
 
-def die_with_parent() -> None:
-    """On Linux the kernel kills this process when the one that started it dies, however it dies."""
+def die_with_parent(parent: int) -> None:
+    """On Linux the kernel kills this process when `parent`, which started it, dies, however it dies."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-        if os.getppid() == 1:  # it died before we asked
+        if os.getppid() != parent:  # it died before we asked
             os._exit(TRY_AGAIN)
 
 
 def launch(arguments: Sequence[str], processes: int, run: Path) -> int:
     """Start and watch a team on this machine; the exit code of the run.
 
-    If a process is killed, the others cannot go on: all are started again, from the last checkpoint.
+    If a process is killed, or stopped for longer than the collective timeout, the others cannot go on: all are ended
+    and started again, from the last checkpoint. SIGTERM and SIGINT are passed on; a second SIGINT ends all at once.
     """
-    for attempt in range(RESTARTS + 1):
-        workers = _start(arguments, processes)
-        code = _watch(workers)
-        if code >= 0 and code != TRY_AGAIN:
-            return code
-        if attempt < RESTARTS:
-            what = f"a process of {run} was lost (exit {code}); starting all {processes} again from the last checkpoint"
-            print(warning_line("PEER_LOST", what), file=sys.stderr, flush=True)
+    told: list[int] = []  # the signals that we were sent
+    before = {n: signal.signal(n, lambda number, _: told.append(number)) for n in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        for attempt in range(RESTARTS + 1):
+            code = _watch(_start(arguments, processes), told)
+            is_lost = code < 0 or code == TRY_AGAIN
+            if told and (is_lost or code in (0, TERMINATED)):
+                return INTERRUPTED if told[0] == signal.SIGINT else TERMINATED
+            if not is_lost:
+                return code
+            if attempt < RESTARTS:
+                what = f"a process of {run} was lost (exit {code}); starting all {processes} again from the last"
+                print(warning_line("PEER_LOST", f"{what} checkpoint"), file=sys.stderr, flush=True)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return TRY_AGAIN
 
 
@@ -131,39 +150,35 @@ def _start(arguments: Sequence[str], processes: int) -> list[subprocess.Popen[by
     environment = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(processes)}
     return [
         subprocess.Popen(
-            [sys.executable, "-m", *arguments], env=environment | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+            [sys.executable, "-m", *arguments],
+            env=environment | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            process_group=0,  # Ctrl-C in a terminal reaches us alone, and we pass it on once
         )
         for rank in range(processes)
     ]
 
 
-def _watch(workers: list[subprocess.Popen[bytes]]) -> int:
-    """Wait until all have ended; the first exit code that is not 0. Signals to us are passed on to them."""
-
-    def pass_on(number: int, _: object) -> None:
-        for worker in workers:
-            if worker.poll() is None:
-                worker.send_signal(number)
-
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGINT)}
-    first_failure, since = 0, 0.0
+def _watch(workers: list[subprocess.Popen[bytes]], told: list[int]) -> int:
+    """Wait until all have ended, or one has failed and the others had their chance to notice; what went wrong."""
+    passed_on, failed = False, 0.0
     try:
         while any(worker.poll() is None for worker in workers):
             time.sleep(0.05)
-            failed = [worker.returncode for worker in workers if worker.poll()]
-            if failed and not first_failure:
-                first_failure, since = min(failed), time.monotonic()  # a signal's negative code before a survivor's
-            if first_failure and time.monotonic() - since > 5.0:  # the others had their chance to notice
+            if told and not passed_on:
+                passed_on = True
                 for worker in workers:
-                    worker.kill()
+                    worker.send_signal(signal.SIGTERM)
+            if any(worker.poll() for worker in workers):
+                failed = failed or time.monotonic()
+            is_hopeless = failed and time.monotonic() - failed > NOTICE
+            if is_hopeless or told.count(signal.SIGINT) > 1:
+                break
+        codes = [worker.returncode for worker in workers if worker.poll()]  # before we kill the others
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
         for worker in workers:
-            if worker.poll() is None:
-                worker.kill()
+            worker.kill()  # nothing happens to those that have ended
             worker.wait()
-    return min((worker.returncode for worker in workers if worker.returncode), key=_severity, default=0)
+    return min(codes, key=_severity, default=0)
 
 
 def _severity(code: int) -> int:

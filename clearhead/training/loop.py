@@ -5,8 +5,8 @@ anew at every step and the data's order is a function of the epoch, so that a ru
 with the same weights, bit for bit, as one that was not.
 """
 
+import contextlib
 import hashlib
-import json
 import math
 import signal
 import sys
@@ -26,7 +26,7 @@ from clearhead.checkpoint.weights import NonFinite, load_weights
 from clearhead.data.batching import Batch, epoch_batches, make_batch, share
 from clearhead.data.prepare import Prepared
 from clearhead.decoding import DecodingOptions
-from clearhead.errors import DISK, DIVERGED, INTERRUPTED, TERMINATED, TRY_AGAIN, UserError, warning_line
+from clearhead.errors import DISK, DIVERGED, INTERRUPTED, TERMINATED, TRY_AGAIN, USAGE, UserError, warning_line
 from clearhead.failpoint import failpoint
 from clearhead.model import build
 from clearhead.model.linear import multiply_in
@@ -83,11 +83,9 @@ class Trainer:
         torch.manual_seed(self.options.seed)
         self.model = build(settings.model).to(self.device)
         multiply_in(self.model, getattr(torch, plan.precision))
-        if settings.init_from:
-            self.model.load_state_dict(load_model(Path(settings.init_from))[0].state_dict())
         self.optimizer = make_optimizer(self.model, self.options)
         self.position = Position(micro_tokens=self.options.micro_tokens)
-        self.log = Log(run / "log.jsonl")
+        self.log, self.bad_batches = Log(run / "log.jsonl"), Log(run / "bad_batches.jsonl")
         self._told_to_stop = 0
         self._failed_saves = 0
         self._lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
@@ -96,12 +94,16 @@ class Trainer:
         """All the steps that are left. Raises Stopped after a signal, with the state saved."""
         self._resume()
         last = self.position.planned = self.plan.steps
-        before = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        handlers = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGALRM: self._give_up}
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
             with progress("training") as bar:
                 while self.position.step < last and not self.position.stopped_early:
                     self._epoch(last, bar)
+            if self._told_to_stop:  # at the very end
+                raise Stopped(self._told_to_stop, self.position.step)
         finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
             for number, handler in before.items():
                 signal.signal(number, handler)
         return self.position
@@ -131,7 +133,7 @@ class Trainer:
         here = self.position
         step = here.step + 1
         tokens = int((self._lengths[1][rows] + 1).sum())
-        loss, told = self._exchange(self._backward(rows, step, tokens))
+        loss, told = self._exchange(*self._backward(rows, step, tokens), tokens)
         rate = self.rate(step)
         norm = self._clip()
         set_rate(self.optimizer, rate)
@@ -157,41 +159,48 @@ class Trainer:
             return schedule.cosine(step, peak, warmup, self.plan.steps)
         return schedule.inverse_square_root(step, peak, warmup)
 
-    def _backward(self, rows: np.ndarray, step: int, tokens: int) -> Tensor:
-        """Gradients of this process's share; if memory is short once, in smaller pieces from then on."""
+    def _backward(self, rows: np.ndarray, step: int, tokens: int) -> tuple[Tensor, int]:
+        """Gradients of this process's share; if memory is short once, in smaller pieces from then on.
+
+        Its part of the loss, divided by `tokens`, and the target tokens that it really had.
+        """
         mine = share(rows, self.team.rank, self.team.size)
         for attempt in range(2):
             torch.manual_seed(_mix(self.options.seed, step, self.team.rank))
             try:
                 failpoint(f"train.step.{step}")
                 batches = [self._batch(some) for some in self._pieces(mine)]
-                return backward(self.model, batches, self.options.label_smoothing, tokens)
+                loss = backward(self.model, batches, self.options.label_smoothing, tokens)
+                return loss, sum(batch.tokens for batch in batches)
             except (RuntimeError, MemoryError) as error:
                 if not (isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)):
                     raise
                 self.optimizer.zero_grad(set_to_none=True)
-                self._shrink(attempt, error)
+                self._shrink(attempt, mine, error)
         raise AssertionError("unreachable")
 
-    def _shrink(self, attempt: int, error: Exception) -> None:
+    def _shrink(self, attempt: int, rows: np.ndarray, error: Exception) -> None:
         here = self.position
         if attempt:
             raise UserError(
                 "MEMORY",
                 f"memory ran out with {here.micro_tokens} tokens at a time, after halving them once. "
-                "Lower training.micro_tokens or training.tokens_per_batch, or use a smaller preset",
+                f"{self._kept()} Lower training.micro_tokens, or start anew with a smaller preset",
                 TRY_AGAIN,
             ) from error
-        here.micro_tokens = max(1, here.micro_tokens // 2)
+        cost = len(rows) * self._longest(rows)  # the batch may be smaller than what was allowed
+        here.micro_tokens = max(1, min(here.micro_tokens, cost) // 2)
         self._warn("MEMORY", f"memory ran out; going on with {here.micro_tokens} tokens at a time, the same update")
 
     def _pieces(self, rows: np.ndarray) -> list[np.ndarray]:
         """Rows that together cost at most `micro_tokens`."""
         if not len(rows):
             return []
-        longest = int(np.maximum(*(lengths[rows] for lengths in self._lengths)).max()) + 1
-        at_a_time = max(1, self.position.micro_tokens // longest)
+        at_a_time = max(1, self.position.micro_tokens // self._longest(rows))
         return [rows[start : start + at_a_time] for start in range(0, len(rows), at_a_time)]
+
+    def _longest(self, rows: np.ndarray) -> int:
+        return int(np.maximum(*(lengths[rows] for lengths in self._lengths)).max()) + 1
 
     def _batch(self, rows: np.ndarray) -> Batch:
         prepared, rate = self.prepared, self.settings.data.subword_dropout
@@ -205,22 +214,32 @@ class Trainer:
             pairs.append((source, target))
         return make_batch(pairs).to(self.device)
 
-    def _exchange(self, loss: Tensor) -> tuple[float, int]:
-        """Sum the gradients and losses of all processes; whether one of them was told to stop."""
-        word = torch.tensor([float(loss), float(self._told_to_stop)], dtype=torch.float64)
+    def _exchange(self, loss: Tensor, real_tokens: int, tokens: int) -> tuple[float, int]:
+        """Sum the gradients and losses of all processes; the exit code if one of them was told to stop."""
+        told = [float(self._told_to_stop == code) for code in (TERMINATED, INTERRUPTED)]
+        word = torch.tensor([float(loss), real_tokens, *told], dtype=torch.float64)
+        self.team.add_up(word)
         if self.team.size > 1:
-            parameters = list(self.model.parameters())
-            for parameter in parameters:
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
-            flat = torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
-            self.team.add_up(flat)
-            for parameter, piece in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
-                assert parameter.grad is not None
-                parameter.grad.copy_(piece.view_as(parameter))
-            self.team.add_up(word)
-        told = int(word[1])
-        return float(word[0]), told if told in (0, INTERRUPTED, TERMINATED) else TERMINATED
+            self._add_up_gradients()
+        code = TERMINATED if word[2] else INTERRUPTED if word[3] else 0
+        if int(word[1]) == tokens:
+            return float(word[0]), code
+        correction = tokens / int(word[1])  # subword dropout makes more tokens; how many is known only now
+        for parameter in self.model.parameters():
+            if parameter.grad is not None:
+                parameter.grad *= correction
+        return float(word[0]) * correction, code
+
+    def _add_up_gradients(self) -> None:
+        parameters = list(self.model.parameters())
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        flat = torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
+        self.team.add_up(flat)
+        for parameter, piece in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+            assert parameter.grad is not None
+            parameter.grad.copy_(piece.view_as(parameter))
 
     def _clip(self) -> float:
         limit = self.options.clip or math.inf
@@ -234,8 +253,7 @@ class Trainer:
         here.bad = [bad for bad in here.bad if bad > step - 1000] + [step]
         lines = self.prepared.lines[np.sort(rows)].tolist()
         if self.team.leads:
-            with (self.run / "bad_batches.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"step": step, "loss": str(loss), "norm": str(norm), "lines": lines}) + "\n")
+            self.bad_batches.write({"step": step, "loss": str(loss), "norm": str(norm), "lines": lines})
         self._warn("NOT_FINITE", f"loss {loss}, gradient {norm} at step {step}: update skipped, see bad_batches.jsonl")
         if here.in_a_row > BAD_UPDATES or len(here.bad) > BAD_SHARE:
             raise self._diverged(
@@ -243,14 +261,16 @@ class Trainer:
             )
 
     def _diverged(self, what: str) -> UserError:
-        saved = steps(self.run)
         return UserError(
             "DIVERGED",
-            f"training diverged at step {self.position.step}: {what}. "
-            f"Kept: {f'step {saved[-1]}' if saved else 'nothing yet'}. "
+            f"training diverged at step {self.position.step}: {what}. {self._kept()} "
             f"Next: a new run with a lower training.peak_rate than {self.options.peak_rate}",
             DIVERGED,
         )
+
+    def _kept(self) -> str:
+        saved = steps(self.run)
+        return f"Kept: {f'step {saved[-1]}' if saved else 'nothing yet'}."
 
     def _notice_explosion(self, step: int, loss: float) -> None:
         here = self.position
@@ -263,7 +283,12 @@ class Trainer:
     def _stop(self, number: int, _: FrameType | None) -> None:
         if self._told_to_stop and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self._told_to_stop = INTERRUPTED if number == signal.SIGINT else TERMINATED
+        self._told_to_stop = self._told_to_stop or (INTERRUPTED if number == signal.SIGINT else TERMINATED)
+        signal.setitimer(signal.ITIMER_REAL, self.options.grace)
+
+    def _give_up(self, *_: object) -> None:
+        """The step, validation or save that was under way when we were told to stop takes too long."""
+        raise Stopped(self._told_to_stop, max(steps(self.run), default=0))
 
     def _warn(self, code: str, message: str) -> None:
         if self.team.leads:
@@ -287,6 +312,8 @@ class Trainer:
             event |= {"bleu": scores.bleu, "chrf": scores.chrf, "exact_match": scores.exact_match}
             text += f", {scores}"
         self.model.train()
+        if not math.isfinite(loss):
+            raise self._diverged(f"the validation loss is {loss}")
         is_best = not here.best or loss < here.best[0][0]
         here.best = sorted([*here.best, (loss, here.step)])[: options.keep_best]
         here.worse = 0 if is_best else here.worse + 1
@@ -300,13 +327,18 @@ class Trainer:
                 say(self.run, f"no better validation loss in {options.patience} validations: stopping early")
 
     def _save(self, is_last: bool) -> None:
-        if not self.team.leads:
-            return
+        """By the first process, and the others wait: none may end while it is at it."""
+        if self.team.leads:
+            self._write_checkpoint(is_last)
+        self.team.gather(0)
+
+    def _write_checkpoint(self, is_last: bool) -> None:
         here = self.position
         try:
             tensors = optimizer_tensors(self.optimizer, self.model)
             save_checkpoint(self.run, here.step, self.model.state_dict(), tensors, asdict(here))
             self._failed_saves = 0
+            self._thin()
         except NonFinite as error:
             raise self._diverged(str(error)) from error
         except UserError as error:
@@ -314,8 +346,10 @@ class Trainer:
             if error.exit_code != DISK or is_last or self._failed_saves >= DISK_FAILURES:
                 raise
             say(self.run, warning_line(error.code, str(error)))
-            return
-        thin(self.run, {step for _, step in here.best} | set(steps(self.run)[-self.options.average :]))
+
+    def _thin(self) -> None:
+        best = {step for _, step in self.position.best}
+        thin(self.run, best | set(steps(self.run)[-self.options.average :]))
 
     def _resume(self) -> None:
         # The first one looks, and sets damaged checkpoints aside; then all find the same.
@@ -326,15 +360,31 @@ class Trainer:
         if found:
             load_weights(self.model, found.folder)
             load_optimizer(self.optimizer, self.model, found.optimizer())
-            state = dict(found.state)
-            state["best"] = [(loss, step) for loss, step in state["best"]]
-            self.position = Position(**{name: state[name] for name in asdict(self.position)})
-            if self.plan.steps > self.position.planned:  # more was asked for since
-                self.position.stopped_early, self.position.worse = False, 0
+            self._take_position(found.state)
+        elif self.settings.init_from:
+            self._start_from(Path(self.settings.init_from))
         if self.team.leads:
             self.log.forget_after(self.position.step)
+            self.bad_batches.forget_after(self.position.step)
             if found:
+                self._thin()  # a kill may have come between the save and this
                 say(self.run, f"going on after step {self.position.step:,} of {self.plan.steps:,}")
+
+    def _take_position(self, state: dict[str, Any]) -> None:
+        best = [(loss, step) for loss, step in state["best"]]
+        here = Position(**{name: state[name] for name in asdict(self.position)} | {"best": best})
+        here.micro_tokens = min(here.micro_tokens, self.options.micro_tokens)
+        if self.plan.steps > here.planned:  # more was asked for since
+            here.stopped_early, here.worse = False, 0
+        self.position = here
+
+    def _start_from(self, path: Path) -> None:
+        model, _, folder = load_model(path)
+        try:
+            self.model.load_state_dict(model.state_dict())
+        except RuntimeError as error:
+            message = f"the model in {folder} has other sizes than the options say; leave [model] and preset out"
+            raise UserError("INIT_FROM", message, USAGE) from error
 
 
 def pick_device() -> str:
@@ -346,7 +396,8 @@ def pick_device() -> str:
 def say(run: Path, text: str) -> None:
     """To the terminal and to run.log."""
     print(text, file=sys.stderr, flush=True)
-    with (run / "run.log").open("a", encoding="utf-8") as file:
+    # A full disk is reported where it matters: when a checkpoint cannot be saved.
+    with contextlib.suppress(OSError), (run / "run.log").open("a", encoding="utf-8") as file:
         file.write(text + "\n")
 
 

@@ -1,10 +1,13 @@
 """What a run leaves behind for people: log lines, the loss curve, the model card."""
 
+import contextlib
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from clearhead.checkpoint.disk import TEMPORARY, disk_errors
 from clearhead.evaluation import Scores
 from clearhead.versions import versions
 
@@ -21,14 +24,16 @@ class Log:
 
     def forget_after(self, step: int) -> None:
         """Drop what a run that was killed had logged past the checkpoint it goes on from."""
+        if not self._path.exists():
+            return
         kept = [json.dumps(event) for event in self.events() if event["step"] <= step]
-        scratch = self._path.with_suffix(".tmp")
-        scratch.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
-        scratch.replace(self._path)
+        write_text(self._path, "".join(line + "\n" for line in kept))
 
     def write(self, event: dict[str, Any]) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(event, ensure_ascii=False) + "\n")
+        """JSON has no NaN: it becomes null. A full disk is reported where it matters, by the checkpoint."""
+        plain = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in event.items()}
+        with contextlib.suppress(OSError), self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(plain, ensure_ascii=False) + "\n")
 
     def events(self) -> list[dict[str, Any]]:
         """All complete lines; a kill may have cut the last one short."""
@@ -43,11 +48,19 @@ class Log:
         return events
 
 
+def write_text(path: Path, text: str) -> None:
+    """Replace a file by this text, in one moment."""
+    scratch = path.with_name(f"{TEMPORARY}{path.name}")
+    with disk_errors(f"cannot write {path}", path.parent, len(text), "the file that was there before"):
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)
+
+
 def loss_curve(events: Iterable[dict[str, Any]], width: int = 720, height: int = 360) -> str:
     """An SVG of training and validation loss over the steps."""
     events = list(events)
     curves = {
-        "training": [(e["step"], e["loss"]) for e in events if "loss" in e],
+        "training": [(e["step"], e["loss"]) for e in events if e.get("loss") is not None],
         "validation": [(e["step"], e["valid_loss"]) for e in events if "valid_loss" in e],
     }
     points = [point for curve in curves.values() for point in curve]

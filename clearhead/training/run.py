@@ -5,6 +5,7 @@ of them comes in through `main`, finds everything in the run folder, and only tr
 """
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -13,28 +14,39 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from clearhead.checkpoint.disk import require_space
+from clearhead.checkpoint.disk import disk_errors, require_space
 from clearhead.checkpoint.lock import lock
+from clearhead.checkpoint.manifest import verify
 from clearhead.checkpoint.model import save_model
-from clearhead.checkpoint.model_folder import find_model
+from clearhead.checkpoint.model_folder import find_model, read_config
 from clearhead.checkpoint.run import checkpoint_folder, clean_run, newest_valid, steps
 from clearhead.checkpoint.weights import average, load_tensors
 from clearhead.data.prepare import Prepared, default_cache, open_prepared, prepare, tokenizer_files
-from clearhead.errors import BAD_DATA, DISK, TERMINATED, USAGE, UserError, exit_code_of
-from clearhead.model import build
+from clearhead.errors import (
+    BAD_DATA,
+    DISK,
+    INTERRUPTED,
+    TERMINATED,
+    USAGE,
+    UserError,
+    exit_code_of,
+    warning_line,
+)
+from clearhead.model import SIZES, build
+from clearhead.options import from_dict
 from clearhead.progress import progress
 
 from .distributed import Team, die_with_parent, is_member, join, launch
 from .loop import Stopped, Trainer, pick_device, say
 from .plan import Plan, make_plan, resolve, table_lines
-from .report import Log, loss_curve, model_card
-from .settings import Request, Settings, differences, from_toml, to_toml
+from .report import Log, loss_curve, model_card, write_text
+from .settings import Request, Settings, differences, from_toml, kind_of, to_toml
 from .validation import translate_validation, validation_loss
 
-# Options that may change between the calls of one run: they do not change what a step computes.
-MAY_CHANGE = {
-    f"training.{name}" for name in ("steps", "minutes", "patience", "samples", "grace", "collective_timeout", "average")
-}
+# Options that may change between the calls of one run: they do not change what a step computes (micro_tokens only in
+# the last digits, and whoever ran out of memory must be able to lower it).
+NOT_THE_STEP = "steps minutes patience samples grace collective_timeout average keep_best decode_pairs save_every"
+MAY_CHANGE = {f"training.{name}" for name in (*NOT_THE_STEP.split(), "micro_tokens", "tensorboard")}
 
 
 def train(request: Request, out: Path) -> int:
@@ -44,10 +56,11 @@ def train(request: Request, out: Path) -> int:
     with _opened(out):
         settings, plan, prepared = _begin_or_go_on(request, out)
         if _is_finished(out, plan):
-            say(out, f"already finished: {plan.steps:,} of {plan.steps:,} steps. More: --set training.steps=N")
             return 0
         if plan.processes > 1:
-            code = launch(["clearhead.training.run", str(out)], plan.processes, out)
+            code = launch(["clearhead.training.run", str(out), str(os.getpid())], plan.processes, out)
+            if code in (INTERRUPTED, TERMINATED):
+                raise _stopped(code, out)
             if code:
                 return code
         else:
@@ -56,30 +69,41 @@ def train(request: Request, out: Path) -> int:
     return 0
 
 
-def main(run: Path) -> int:
+def main(run: Path, parent: int) -> int:
     """One of the processes that `train` started: everything is in the run folder already."""
-    die_with_parent()
+    die_with_parent(parent)
     settings, plan = read_run(run)
     with join(settings.training.collective_timeout) as team:
-        Trainer(run, settings, plan, open_prepared(Path(plan.prepared)), team).train()
+        try:
+            Trainer(run, settings, plan, open_prepared(Path(plan.prepared)), team).train()
+        except Stopped as stopped:
+            return stopped.exit_code  # our parent says it, once
     return 0
 
 
 def _train_as_member(request: Request, out: Path) -> int:
+    die_with_parent(os.getppid())
     with ExitStack() as stack:
 
         def begin() -> None:
             stack.enter_context(_opened(out))
-            _begin_or_go_on(request, out)
+            _begin_or_go_on(request if (out / "plan.json").exists() else _with_team(request), out)
 
         with join(request.training.collective_timeout, before=begin) as team:
             settings, plan = read_run(out)
             prepared = open_prepared(Path(plan.prepared))
-            if not _is_finished(out, plan):
+            if not _is_finished(out, plan, says_so=team.leads):
                 Trainer(out, settings, plan, prepared, team).train()
                 if team.leads:
                     _finish(out, settings, plan, prepared, request.command)
     return 0
+
+
+def _with_team(request: Request) -> Request:
+    """As many processes as torchrun has started; the cores of this machine are shared by those on it."""
+    training = request.training
+    threads = training.threads or max(1, (os.cpu_count() or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    return replace(request, training=replace(training, processes=int(os.environ["WORLD_SIZE"]), threads=threads))
 
 
 def read_run(out: Path) -> tuple[Settings, Plan]:
@@ -93,11 +117,11 @@ def read_run(out: Path) -> tuple[Settings, Plan]:
 
 @contextmanager
 def _opened(out: Path) -> Iterator[None]:
-    """The run folder made, locked and cleaned; SIGTERM ends the work where there is no state to save yet."""
+    """The run folder made, locked and cleaned; SIGTERM ends the work at once where there is no state to save."""
     _make_folder(out)
 
     def leave(*_: object) -> None:
-        raise Stopped(TERMINATED, 0)
+        raise _stopped(TERMINATED, out)
 
     before = signal.signal(signal.SIGTERM, leave)
     try:
@@ -118,6 +142,8 @@ def _begin(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
             "NO_DATA", f"{out} is a new run and needs --train SOURCE TARGET, two files of one sentence per line", USAGE
         )
     say(out, f"run folder  {out}")
+    if request.init_from:
+        request = _like_its_model(request, find_model(request.init_from))
     prepared = _prepare(request)
     for line in prepared.facts["report_lines"]:
         say(out, f"data        {line}")
@@ -128,10 +154,21 @@ def _begin(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
         say(out, line)
     require_space(out, int(2.2 * 3 * 4 * plan.parameters))  # weights and Adam's two, and the checkpoint before
     report = {key: prepared.facts[key] for key in ("prints", "languages", "report", "valid_report")}
-    _write(out / "data_report.json", json.dumps(report, indent=1, ensure_ascii=False) + "\n")
-    _write(out / "run.toml", to_toml(settings, request.command))
-    _write(out / "plan.json", json.dumps(asdict(plan), indent=1) + "\n")  # last: with it the run exists
+    write_text(out / "data_report.json", json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    write_text(out / "run.toml", to_toml(settings, request.command))
+    write_text(out / "plan.json", json.dumps(asdict(plan), indent=1) + "\n")  # last: with it the run exists
     return settings, plan, prepared
+
+
+def _like_its_model(request: Request, folder: Path) -> Request:
+    """Sizes, vocabulary and tokenizer of the model to start from, unless options say otherwise."""
+    config = read_config(folder)
+    model = {k: v for k, v in config["model"].items() if k not in ("kind", "source_vocabulary", "target_vocabulary")}
+    kind = config["model"]["kind"]
+    preset = request.preset or next(name for name, size in SIZES.items() if kind_of(size) == kind)
+    known = {key: config["data"][key] for key in ("tokenizer", "joint", "vocabulary")}
+    data = _options_errors(lambda: replace(request.data, **known))
+    return replace(request, preset=preset, model={**model, **request.model}, data=data)
 
 
 def _go_on(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
@@ -145,8 +182,16 @@ def _go_on(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
             "Next: the old options, or another --out",
             USAGE,
         )
-    again = replace(request, train=[Path(f) for f in wanted.train], valid=[Path(f) for f in wanted.valid])
-    prepared = _prepare(replace(again, data=settings.data, training=settings.training))
+    prepared = _prepare(
+        replace(
+            request,
+            train=[Path(file) for file in wanted.train],
+            valid=[Path(file) for file in wanted.valid],
+            data=settings.data,
+            training=settings.training,
+            init_from=Path(settings.init_from) if settings.init_from else None,
+        )
+    )
     if prepared.facts["prints"] != plan.prints:
         raise UserError(
             "OTHER_DATA",
@@ -155,12 +200,16 @@ def _go_on(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
             "Next: the old files, another --out, or --init-from to start from its model",
             BAD_DATA,
         )
-    steps = wanted.training.steps or plan.steps
-    if steps != plan.steps or wanted != settings:
-        plan = replace(plan, steps=steps)
-        _write(out / "run.toml", to_toml(wanted, request.command))
-        _write(out / "plan.json", json.dumps(asdict(plan), indent=1) + "\n")
-    return wanted, plan, prepared
+    wanted_plan = replace(plan, steps=wanted.training.steps or plan.steps, prepared=prepared.facts["folder"])
+    done = max(steps(out), default=0)
+    if wanted_plan.steps < done:
+        raise UserError(
+            "FEWER_STEPS", f"{out} has done {done} steps; training.steps={wanted_plan.steps} asks for fewer", USAGE
+        )
+    if wanted_plan != plan or wanted != settings:
+        write_text(out / "run.toml", to_toml(wanted, request.command))
+        write_text(out / "plan.json", json.dumps(asdict(wanted_plan), indent=1) + "\n")
+    return wanted, wanted_plan, prepared
 
 
 def _as_asked_again(request: Request, old: Settings) -> Settings:
@@ -172,11 +221,12 @@ def _as_asked_again(request: Request, old: Settings) -> Settings:
         return replace(before, **said)
 
     training = overridden(old.training, request.training)
-    model = _options_errors(lambda: replace(old.model, **request.model))
-    train_files = [str(f) for f in request.train] or old.train
+    model = _options_errors(lambda: from_dict(type(old.model), {**asdict(old.model), **request.model}, "model"))
     return replace(
         old,
-        train=train_files,
+        preset=request.preset or old.preset,
+        init_from=str(request.init_from or old.init_from),
+        train=[str(f) for f in request.train] or old.train,
         valid=[str(f) for f in request.valid] or old.valid,
         data=overridden(old.data, request.data),
         model=model,
@@ -186,13 +236,14 @@ def _as_asked_again(request: Request, old: Settings) -> Settings:
 
 
 def _prepare(request: Request) -> Prepared:
-    with progress("preparing") as bar:
+    cache = default_cache()
+    with progress("preparing") as bar, disk_errors(f"cannot prepare the data in {cache}", cache, None, "nothing"):
         return prepare(
             request.train,
             request.valid,
             request.data,
             request.training.seed,
-            default_cache(),
+            cache,
             lambda what, done: bar.update(done, None, f"pairs, {what}"),
             find_model(request.init_from) if request.init_from else None,
         )
@@ -201,25 +252,24 @@ def _prepare(request: Request) -> Prepared:
 # -- the end --------------------------------------------------------------------------------------------------------
 
 
-def _is_finished(out: Path, plan: Plan) -> bool:
+def _is_finished(out: Path, plan: Plan, says_so: bool = True) -> bool:
+    """Whether the model is that of all the steps; then nothing in the run is written, not even its log."""
     try:
-        config = (find_model(out) / "config.json").read_text(encoding="utf-8")
+        about = read_config(find_model(out))["about"]
     except UserError:
         return False
-    return json.loads(config)["about"]["of_steps"] == plan.steps
+    is_finished = bool(about["of_steps"] == plan.steps)
+    if is_finished and says_so:
+        text = f"already finished: {plan.steps:,} of {plan.steps:,} steps. More: --set training.steps=N"
+        print(text, file=sys.stderr, flush=True)
+    return is_finished
 
 
 def _finish(out: Path, settings: Settings, plan: Plan, prepared: Prepared, command: str) -> None:
     """The best checkpoint or the average of the last ones, whichever validates better, becomes the model."""
     device = pick_device()
     model = build(settings.model).to(device).eval()
-    newest = newest_valid(out, warn=lambda text: say(out, text))
-    assert newest is not None
-    _, best_step = newest.state["best"][0]
-    last = steps(out)[-settings.training.average :]
-    candidates = {f"of step {best_step}": [best_step]}
-    if len(last) > 1:
-        candidates[f"the average of the last {len(last)} checkpoints"] = last
+    candidates = _candidates(out, settings.training.average)
     losses = {}
     for name, some in candidates.items():
         load_tensors(model, average([checkpoint_folder(out, step) for step in some]))
@@ -229,8 +279,8 @@ def _finish(out: Path, settings: Settings, plan: Plan, prepared: Prepared, comma
     pairs = max(settings.training.decode_pairs, 1)
     scores, samples = translate_validation(model, prepared, Team(), device, settings.decoding, pairs)
     card = model_card(settings, plan, command, chosen, losses[chosen], scores, samples)
-    _write(out / "loss.svg", loss_curve(Log(out / "log.jsonl").events()))
-    _write(out / "README.md", card)
+    write_text(out / "loss.svg", loss_curve(Log(out / "log.jsonl").events()))
+    write_text(out / "README.md", card)
     source, target = plan.languages
     config = {
         "data": asdict(replace(settings.data, source_language=source, target_language=target)),
@@ -241,6 +291,28 @@ def _finish(out: Path, settings: Settings, plan: Plan, prepared: Prepared, comma
     save_model(out / "model", model, config, files)
     say(out, f"done: {scores} on {len(samples)} validation pairs; the weights are {chosen}")
     say(out, f"model       {out / 'model'}   try: clearhead translate {out}")
+
+
+def _candidates(out: Path, last: int) -> dict[str, list[int]]:
+    """What the weights of the model may be: the steps whose checkpoints are averaged, by name."""
+    newest = newest_valid(out, warn=lambda text: say(out, text))
+    assert newest is not None
+    there = [step for step in steps(out) if _is_sound(out, step)]
+    # The best one may be missing: the disk was full just then, or it was damaged.
+    best = next((step for _, step in newest.state["best"] if step in there), newest.step)
+    found = {f"of step {best}": [best]}
+    if len(there[-last:]) > 1:
+        found[f"the average of the last {len(there[-last:])} checkpoints"] = there[-last:]
+    return found
+
+
+def _is_sound(out: Path, step: int) -> bool:
+    try:
+        verify(checkpoint_folder(out, step))
+    except UserError as error:
+        say(out, warning_line("CKPT_CORRUPT", f"{error}. Going on without it"))
+        return False
+    return True
 
 
 # -- small things ---------------------------------------------------------------------------------------------------
@@ -258,10 +330,8 @@ def _make_folder(out: Path) -> None:
     require_space(out, 1)
 
 
-def _write(path: Path, text: str) -> None:
-    scratch = path.with_name(f".tmp-{path.name}")
-    scratch.write_text(text, encoding="utf-8")
-    scratch.replace(path)
+def _stopped(code: int, out: Path) -> Stopped:
+    return Stopped(code, max(steps(out), default=0))
 
 
 def _options_errors(make: Any) -> Any:
@@ -273,4 +343,4 @@ def _options_errors(make: Any) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code_of(lambda: main(Path(sys.argv[1]))))
+    sys.exit(exit_code_of(lambda: main(Path(sys.argv[1]), int(sys.argv[2]))))

@@ -50,7 +50,8 @@ def kind_of(options: ModelOptions) -> str:
 
 def to_toml(settings: Settings, command: str) -> str:
     """Readable, and read back by `from_toml`. What is none is left out."""
-    lines = [f"# made by: {' '.join(command.split())}", f"preset = {_value(settings.preset)}"]
+    shown = "".join(c if c.isprintable() else " " for c in command)
+    lines = [f"# made by: {shown}", f"preset = {_value(settings.preset)}"]
     for name in ("train", "valid", "init_from"):
         lines.append(f"{name} = {_value(getattr(settings, name))}")
     sections = {
@@ -86,6 +87,9 @@ def from_toml(text: str) -> Settings:
 def differences(old: Settings, new: Settings, may_differ: set[str]) -> list[str]:
     """`section.key: old, now new` for each option that is not the same."""
     found = []
+    for name in ("preset", "init_from"):
+        if getattr(old, name) != getattr(new, name):
+            found.append(f"{name}: {getattr(old, name)!r}, now {getattr(new, name)!r}")
     for section in ("data", "model", "training", "decoding"):
         before, after = getattr(old, section), getattr(new, section)
         if type(before) is not type(after):
@@ -106,4 +110,4 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_value(one) for one in value) + "]"
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in escaped) + '"'
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped) + '"'

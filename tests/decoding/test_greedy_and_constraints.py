@@ -52,16 +52,20 @@ def test_the_slow_search_agrees(kind: ModelOptions, beam: int) -> None:
 @each_kind
 @each_width
 def test_min_length(kind: ModelOptions, beam: int) -> None:
-    model, options = eloquent_model(kind), DecodingOptions(beam=beam, n_best=beam, max_length=11)
-    assert min(lengths(found_by(model, options))) < 5
-    assert min(lengths(found_by(model, replace(options, min_length=5)))) >= 5
-    assert_slow_search_agrees(model, replace(options, min_length=5, max_length=7))
+    """Of a model that wants to end soon."""
+    model, options = eloquent_model(kind), DecodingOptions(beam=beam, n_best=beam, max_length=7)
+    model.output.bias.data[EOS] += 5
+    assert min(lengths(found_by(model, options))) < 4
+    assert min(lengths(found_by(model, replace(options, min_length=4)))) >= 4
+    assert_slow_search_agrees(model, replace(options, min_length=4))
 
 
 @each_kind
 @each_width
 def test_max_length(kind: ModelOptions, beam: int) -> None:
+    """Of a model that does not want to end."""
     model, options = eloquent_model(kind), DecodingOptions(beam=beam, n_best=beam, max_length=11)
+    model.output.bias.data[EOS] -= 5
     assert max(lengths(found_by(model, options))) == 11
     assert max(lengths(found_by(model, replace(options, max_length=2)))) == 2
     assert set(lengths(found_by(model, replace(options, min_length=3, max_length=3)))) == {3}
@@ -85,11 +89,10 @@ def test_min_length_beats_the_default_limit() -> None:
     assert lengths(found) == [53]
 
 
-@each_kind
 @each_width
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_blocked_ngrams(kind: ModelOptions, beam: int, n: int) -> None:
-    model, options = eloquent_model(kind, seed=3), DecodingOptions(beam=beam, min_length=7, max_length=11)
+def test_blocked_ngrams(beam: int, n: int) -> None:
+    model, options = eloquent_model(PAPER, seed=3), DecodingOptions(beam=beam, min_length=7, max_length=11)
     assert any(repeats(h.tokens, n) for (h,) in found_by(model, options))
     blocked = replace(options, block_ngrams=n)
     assert not any(repeats(h.tokens, n) for (h,) in found_by(model, blocked))
@@ -128,11 +131,10 @@ def test_forced_prefixes(kind: ModelOptions, beam: int) -> None:
     assert_slow_search_agrees(model, options, PREFIXES)
 
 
-@each_kind
 @each_width
-def test_a_prefix_beats_the_limits_and_the_blocks(kind: ModelOptions, beam: int) -> None:
+def test_a_prefix_beats_the_limits_and_the_blocks(beam: int) -> None:
     """7 7 7 7 7 repeats itself and is longer than three tokens; what follows a prefix repeats nothing."""
-    model = eloquent_model(kind)
+    model = eloquent_model(PAPER)
     options = DecodingOptions(beam=beam, n_best=beam, max_length=3, block_ngrams=2)
     found = found_by(model, options, PREFIXES)
     assert [h.tokens for h in found[2]] == [PREFIXES[2]]

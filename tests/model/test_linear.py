@@ -53,6 +53,14 @@ def test_bfloat16_is_close_to_float32(bias: bool, rows: slice) -> None:
         assert_close(gradient, exact_gradients[name], rtol=0.02, atol=0.1)
 
 
+def test_gradient_of_the_bias_is_summed_in_float32() -> None:
+    """The rows of a large batch: 1021 is not a bfloat16 number."""
+    linear, rows = make_linear(), 1021
+    linear(torch.randn(rows, INPUTS)).float().sum().backward()
+    assert linear.bias.grad is not None
+    assert linear.bias.grad.tolist() == [rows] * OUTPUTS
+
+
 def test_float32_is_nn_linear() -> None:
     ours, theirs = make_linear(product=torch.float32), nn.Linear(INPUTS, OUTPUTS)
     theirs.load_state_dict(ours.state_dict())
@@ -83,10 +91,7 @@ OPTIMIZERS: dict[str, Callable[[nn.Module], torch.optim.Optimizer]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["sgd", "adam-loop", "adam-foreach", "adam-fused"],
-)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_low_copy_follows_an_update(name: str) -> None:
     linear, x = make_linear(), torch.randn(2, INPUTS)
     optimizer = OPTIMIZERS[name](linear)
@@ -138,6 +143,16 @@ def test_low_copy_follows_the_type() -> None:
     for product in (torch.bfloat16, torch.float16):
         multiply_in(linear, product)
         assert linear.low_weight().dtype == product
+
+
+def test_low_copy_made_while_searching_serves_training_too() -> None:
+    linear, x = make_linear(), torch.randn(2, INPUTS)
+    with torch.inference_mode():
+        linear(x)
+        copied = linear.low_weight()
+    linear(x).float().sum().backward()
+    assert linear.low_weight() is copied
+    assert linear.weight.grad is not None
 
 
 def test_state_dict_knows_nothing_of_bfloat16() -> None:

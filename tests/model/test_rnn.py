@@ -61,6 +61,36 @@ def test_the_fixed_context_is_the_encoders_last_states(cell: str) -> None:
         assert_close(context[b], torch.cat([forward[-1], backward[0]]))
 
 
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("attention", [True, False])
+@torch.no_grad()
+def test_decoder_is_its_equations(cell: str, attention: bool) -> None:
+    """Written out for one sentence: s_0 = tanh(W_s h_1) and an LSTM's memory empty; context, cells, deep output."""
+    model, D = make_rnn(cell, attention), LSTM.width
+    src, src_mask = random_source(1, 5)
+    tgt = random_ids(1, 7)
+    memory, last = model.encoder(model.source_embedding(src[0]))  # (S, 2D); and the last states (layers·2, D)
+    last = last[0] if cell == "lstm" else last
+    cells: list[Any] = [torch.tanh(start(last[2 * layer + 1])) for layer, start in enumerate(model.start)]
+    cells = [(h, torch.zeros(D)) for h in cells] if cell == "lstm" else cells
+
+    def hidden(state: Any) -> Tensor:
+        return state[0] if cell == "lstm" else state
+
+    said = []
+    for word in tgt[0]:
+        context = torch.cat([memory[-1, :D], memory[0, D:]])
+        if model.attention is not None:
+            query, key = model.attention.query.weight @ hidden(cells[-1]), memory @ model.attention.key.weight.T
+            context = (torch.tanh(query + key) @ model.attention.v).softmax(dim=0) @ memory
+        below = torch.cat([model.target_embedding(word), context])
+        for layer, step in enumerate(model.decoder):
+            cells[layer] = step(below, cells[layer])
+            below = hidden(cells[layer])
+        said.append(torch.tanh(model.join(torch.cat([below, context]))))
+    assert_close(model(src, src_mask, tgt)[0], torch.stack(said))
+
+
 def test_additive_attention_is_bahdanaus_formula() -> None:
     B, W, S, D = 2, 3, 5, 7
     attention = AdditiveAttention(D)

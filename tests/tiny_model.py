@@ -1,0 +1,39 @@
+"""A model folder made in no time: random weights, so that its translations are nonsense, but always the same."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clearhead.checkpoint.model import save_model
+from clearhead.data.options import DataOptions
+from clearhead.data.tokenizer import Characters
+from clearhead.decoding import DecodingOptions
+from clearhead.model import TransformerOptions
+from clearhead.model.transformer import Transformer
+from clearhead.translator import Translator, load
+
+LETTERS = "abcdefghij "
+DECODING = DecodingOptions(beam=2, max_length=7)
+
+
+def write_model(folder: Path, decoding: DecodingOptions = DECODING, **about: Any) -> Path:
+    """English to Chinese by name, letters to letters in fact."""
+    tokenizer = Characters(LETTERS)
+    torch.manual_seed(5)
+    sizes = TransformerOptions(
+        len(tokenizer), len(tokenizer), 14, 7, feed_forward=13, encoder_blocks=1, decoder_blocks=1
+    )
+    data = DataOptions(tokenizer="characters", source_language="en", target_language="zh")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    files = folder.with_name(f"{folder.name}-files")
+    files.mkdir()
+    tokenizer.save(files, "source")
+    sections = {"data": asdict(data), "decoding": asdict(decoding), "about": about}
+    save_model(folder, Transformer(sizes), sections, {"source.json": (files / "source.json").read_bytes()})
+    return folder
+
+
+def make_translator(folder: Path, decoding: DecodingOptions = DECODING) -> Translator:
+    return load(write_model(folder / "model", decoding))

@@ -4,7 +4,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -25,7 +25,7 @@ TwoFiles = tuple[str, str]
 # Options that take two files, or a single .tsv or .jsonl.
 PAIR_OPTIONS = ("--train", "--valid", "--against")
 # What Typer raises for wrong arguments: click's ClickException, or in newer versions that of its own copy of click.
-PARSING_ERROR = typer.BadParameter.__mro__[2]
+PARSING_ERROR = cast(type[Exception], typer.BadParameter.__mro__[2])
 
 
 def main() -> None:

@@ -87,7 +87,8 @@ def read_recipe(name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(recipe_text(name))
     except tomllib.TOMLDecodeError as error:
-        raise UserError("RECIPE", f"{name} is not valid TOML: {error}", USAGE) from error
+        hint = "" if name.endswith(".toml") else ". Text to train on is given by --train SOURCE TARGET"
+        raise UserError("RECIPE", f"the recipe {name} is not valid TOML: {error}{hint}", USAGE) from error
 
 
 def _recipe_file(path: Path) -> str:

@@ -53,10 +53,14 @@ def size_table() -> str:
 
 
 def fitting_table() -> str:
-    rows = ["| pairs up to | preset | dropout | peak rate | warm-up | epochs |", "|---|---|---|---|---|---|"]
+    rows = [
+        "| pairs up to | preset | dropout | peak rate | warm-up | epochs | tokens |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for row in TABLE:
         pairs = "more" if math.isinf(row.pairs) else f"{row.pairs:,}"
-        rows.append(f"| {pairs} | {row.preset} | {row.dropout} | {row.peak_rate} | {row.warmup} | {row.epochs} |")
+        values = pairs, row.preset, row.dropout, row.peak_rate, row.warmup, row.epochs, f"{row.tokens_per_batch:,}"
+        rows.append("| " + " | ".join(map(str, values)) + " |")
     return "\n".join(rows)
 
 
@@ -69,7 +73,8 @@ def count_parameters(size: str) -> int:
 def page() -> str:
     parts = [
         "# Options\n\nWritten by `make docs` from the code; each default stands there and nowhere else.",
-        f"## Named sizes\n\nAt {WORDS:,} words, shared by source and target (`rnn`: by target and output).\n\n{size_table()}",
+        f"## Named sizes\n\nAt {WORDS:,} words, shared by source and target (`rnn`: by target and output).",
+        size_table(),
         f"## What is taken where nothing is said\n\nFrom the number of pairs in the corpus.\n\n{fitting_table()}",
     ]
     for title, options in (

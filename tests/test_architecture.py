@@ -3,7 +3,7 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,27 +29,29 @@ LAYERS = [
 LEVEL = {name: i for i, names in enumerate(LAYERS) for name in names.split()}
 
 
-def names_used(path: str, source: str) -> Iterator[str]:
+@cache
+def names_used(path: str, source: str) -> list[str]:
     """The full names of all that a file imports, and of all that it reaches through an imported name by dots."""
     tree = ast.parse(source)
     folder = ["clearhead", *Path(path).parts[:-1]]
-    meant = {}  # by a name in this file
+    used, meant = [], {}  # the latter by a name in this file
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield alias.name
+                used.append(alias.name)
                 top = alias.name.split(".")[0]
                 meant[alias.asname or top] = alias.name if alias.asname else top
         elif isinstance(node, ast.ImportFrom):
             start = folder[: len(folder) + 1 - node.level] if node.level else []
             for alias in node.names:
                 name = ".".join([*start, *([node.module] if node.module else []), alias.name])
-                yield name
+                used.append(name)
                 meant[alias.asname or alias.name] = name
     for node in ast.walk(tree):
         first, *others = dotted(node)
         if others and first in meant:
-            yield ".".join([meant[first], *others])
+            used.append(".".join([meant[first], *others]))
+    return used
 
 
 def dotted(node: ast.AST) -> list[str]:

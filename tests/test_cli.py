@@ -199,6 +199,8 @@ def test_a_folder_as_file(clearhead: Command) -> None:
         ("train --train train.en train.zh --init-from no", MISSING, "MISSING", "no does not exist"),
         ("train --train train.en train.zh --out train.en", DISK, "NOT_A_FOLDER", "train.en is a file"),
         ("train --train train.en train.zh --out train.en/run", DISK, "DISK", "cannot make the run folder"),
+        ("train train.en", USAGE, "RECIPE", "Text to train on is given by --train SOURCE TARGET"),
+        ("train train.en train.zh", USAGE, "USAGE", "unexpected extra argument"),
         ("recipe nosuch", MISSING, "NO_RECIPE", "there is no recipe 'nosuch'"),
         ("translate nosuch train.en", MISSING, "MISSING", "nosuch does not exist"),
         ("translate . train.en", DAMAGED, "NOT_A_MODEL", "is no model"),
@@ -238,6 +240,17 @@ def test_translate_without_input_or_output_folder(clearhead: Command) -> None:
     assert "there is no folder no" in said.message
     said = clearhead("translate", "model", "train.en", "-o", ".")
     assert (said.code, said.error) == (DISK, "OUTPUT")
+
+
+@pytest.mark.slow
+def test_training_on_single_files(clearhead: Command) -> None:
+    rows = [f"{a}\t{b}" for a, b in zip(ENGLISH, CHINESE, strict=True)]
+    files = ["--train", write("pairs.tsv", rows), "--valid", write("valid.tsv", rows[:3])]
+    assert clearhead("train", *files, *SETS, "--out", "run").code == 0
+    assert json.loads(Path("run/data_report.json").read_text())["report"]["read"] == len(rows)
+    write("in.en", ENGLISH[:5])
+    assert clearhead("translate", "run", "in.en", "-o", "out.zh").code == 0
+    assert Path("out.zh").read_bytes().count(b"\n") == 5
 
 
 @pytest.mark.slow

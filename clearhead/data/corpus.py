@@ -464,9 +464,13 @@ def script_of(character: str) -> str | None:
 
 def main_script(texts: Iterable[str]) -> str | None:
     """That of most letters; Japanese is `Kana` although it has more Han, since Chinese has no kana at all."""
-    letters: Counter[str] = Counter()
+    characters: Counter[str] = Counter()
     for text in texts:
-        letters.update(script for script in map(script_of, text) if script)
+        characters.update(text)
+    letters: Counter[str] = Counter()
+    for character, count in characters.items():
+        if script := script_of(character):
+            letters[script] += count
     if letters["Kana"] > 0.05 * letters["Han"]:
         letters["Kana"] += letters.pop("Han", 0)
     script, count = max(letters.items(), key=lambda item: item[1], default=(None, 0))

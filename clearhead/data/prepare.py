@@ -30,6 +30,7 @@ FORMAT = 2
 CHUNK = 20_000  # pairs tokenized at a time
 SAMPLE_PAIRS = 500_000  # pairs, a million lines, that the tokenizer learns from
 TEMPORARY = ".tmp-"  # how folders of unfinished work begin
+LANGUAGE_PAIRS = 10_000  # about so many pairs, from all over the corpus, show which scripts it is in
 HELD_OUT = 0.01, 50, 2000  # share of the corpus for validation, at least, at most
 
 Progress = Callable[[str, int], None]  # (what is being done, pairs so far)
@@ -165,14 +166,15 @@ class _Preparation:
 
     def run(self, prints: dict[str, str]) -> None:
         hashes, sample = self._scan()
-        spoken = languages(self.files, self.options, sample)
-        swapped = looks_swapped(self.files, self.options, sample)
+        some = sample[:: max(1, len(sample) // LANGUAGE_PAIRS)]
+        spoken = languages(self.files, self.options, some)
+        swapped = looks_swapped(self.files, self.options, some)
         if swapped:
             raise UserError("SWAPPED", swapped, BAD_DATA)
         hidden = np.zeros(len(hashes), bool) if self.valid_files else hashes <= _held_out(hashes, self.files)
         if self.tokenizers is None:
             self.tokenizers = self._learn(sample, len(hashes))
-        del hashes, sample  # of five million pairs they take 300 MiB
+        del hashes, sample, some  # of five million pairs they take 300 MiB
         source, target = self.tokenizers
         source.save(self.folder, "source")
         if target is not source:
@@ -227,7 +229,7 @@ class _Preparation:
         with closing(_Writer(self.folder, "")) as training, closing(_Writer(self.folder, "valid-")) as validation:
             self._encode_training(hidden, training, validation)
             for chunk in _chunks(read_pairs(self.valid_files, self.valid_report)) if self.valid_files else ():
-                self._write(validation, chunk, self.valid_report)
+                self._write(chunk, self.valid_report, [(validation, np.ones(len(chunk), bool))])
         if not training.rows:
             raise _nothing_left(self.files, self.report)
         if not validation.rows:
@@ -240,8 +242,7 @@ class _Preparation:
             now = hidden[done : done + len(chunk)]
             if len(now) < len(chunk):
                 raise _changed(self.files)
-            for to, keeps in ((training, False), (validation, True)):
-                self._write(to, [chunk[place] for place in np.flatnonzero(now == keeps)], self.report)
+            self._write(chunk, self.report, [(training, ~now), (validation, now)])
             done += len(chunk)
             self.progress("tokenizing", done)
 
@@ -256,20 +257,24 @@ class _Preparation:
                 BAD_DATA,
             )
 
-    def _write(self, writer: "_Writer", pairs: list[Pair], report: Report) -> None:
+    def _write(self, pairs: list[Pair], report: Report, parts: "list[tuple[_Writer, np.ndarray]]") -> None:
+        """Tokenize the pairs and give each writer those for which its truth value says so."""
         assert self.tokenizers is not None
         sources = self.tokenizers[0].encode_many([pair.source for pair in pairs])
         targets = self.tokenizers[1].encode_many([pair.target for pair in pairs])
-        lengths = _lengths(sources), _lengths(targets)
-        long, short = np.maximum(*lengths), np.maximum(np.minimum(*lengths), 1)
+        usable = self._usable(pairs, _lengths(sources), _lengths(targets), report)
+        for writer, wanted in parts:
+            places = np.flatnonzero(usable & wanted).tolist()
+            writer.add([pairs[i] for i in places], [sources[i] for i in places], [targets[i] for i in places])
+
+    def _usable(self, pairs: list[Pair], source: np.ndarray, target: np.ndarray, report: Report) -> np.ndarray:
+        """Whether each pair, of so many tokens on each side, can be trained on; those that cannot are reported."""
+        long, short = np.maximum(source, target), np.maximum(np.minimum(source, target), 1)
         too_long = long + 1 > self.options.max_tokens
-        uneven = ~too_long & (long > self.options.max_ratio * (short + 1))
+        uneven = long > self.options.max_ratio * (short + 1)
         for place in np.flatnonzero(too_long | uneven):
             report.drop("too_long" if too_long[place] else "length_ratio", pairs[place].line)
-        kept = np.flatnonzero(~(too_long | uneven))
-        if len(kept) < len(pairs):
-            pairs, sources, targets = ([rows[place] for place in kept] for rows in (pairs, sources, targets))
-        writer.add(pairs, sources, targets)
+        return ~(too_long | uneven)
 
 
 class _Writer:
@@ -327,7 +332,9 @@ def _open_side(folder: Path, name: str) -> Side:
     parts = []
     for kind, dtype in (("ids", np.uint32), ("text", np.uint8)):
         flat = np.memmap(folder / f"{name}.{kind}", dtype=dtype, mode="r")
-        parts.append(Ragged(flat, np.load(folder / f"{name}.{kind}.offsets.npy")))
+        offsets = np.load(folder / f"{name}.{kind}.offsets.npy", mmap_mode="r")
+        # As plain arrays: memmap's own slices take five times as long.
+        parts.append(Ragged(flat.view(np.ndarray), offsets.view(np.ndarray)))
     return Side(*parts)
 
 

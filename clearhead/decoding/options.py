@@ -1,5 +1,6 @@
 """How to search, and what a search returns; without torch."""
 
+import math
 from dataclasses import dataclass
 
 PENALTIES = ("mean", "paper")
@@ -37,11 +38,11 @@ class DecodingOptions:
             raise ValueError(f"n_best is {self.n_best}, but a beam of {self.beam} finds no more than {self.beam}")
         if self.length_penalty not in PENALTIES:
             raise ValueError(f"length_penalty is {self.length_penalty!r}; expected one of {', '.join(PENALTIES)}")
-        if self.alpha < 0:
+        if not 0 <= self.alpha < math.inf:
             raise ValueError(f"alpha is {self.alpha}; expected at least 0")
         if self.max_length is not None and self.max_length < max(1, self.min_length):
             raise ValueError(f"max_length is {self.max_length}; expected at least 1 and min_length {self.min_length}")
-        if self.temperature is not None and self.temperature <= 0:
+        if self.temperature is not None and not 0 < self.temperature < math.inf:
             raise ValueError(f"temperature is {self.temperature}; expected more than 0")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p is {self.top_p}; expected more than 0 and at most 1")

@@ -94,8 +94,8 @@ class Trainer:
         """All the steps that are left. Raises Stopped after a signal, with the state saved."""
         self._resume()
         last = self.position.planned = self.plan.steps
-        handlers = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGALRM: self._give_up}
-        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        before = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._give_up)
         try:
             with progress("training") as bar:
                 while self.position.step < last and not self.position.stopped_early:
@@ -112,7 +112,7 @@ class Trainer:
 
     def _epoch(self, last: int, bar: Bar) -> None:
         here, options = self.position, self.options
-        batches = epoch_batches(*self._lengths, options.tokens_per_batch, options.seed, here.epoch)
+        batches = epoch_batches(*self._lengths, self.plan.tokens_per_batch, options.seed, here.epoch)
         while here.batch < len(batches) and here.step < last and not here.stopped_early:
             told = self._step(batches[here.batch], bar)
             here.batch += 1

@@ -12,7 +12,7 @@ class TrainingOptions:
 
     steps: int | None = None  # updates in all; raising it on a finished run continues it
     minutes: float | None = None  # instead of steps: as many as fit into this time
-    tokens_per_batch: int = 4096  # padded tokens of the longer side in one update, all processes together
+    tokens_per_batch: int | None = None  # padded tokens of the longer side in one update, all processes together
     micro_tokens: int = 8192  # at most this many of them go through the model at a time
     peak_rate: float | None = None  # highest learning rate; schedule = "paper" needs none
     warmup: int | None = None  # updates until the peak
@@ -38,8 +38,8 @@ class TrainingOptions:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        at_least_one = "tokens_per_batch micro_tokens average keep_best"
-        for name in (at_least_one + " steps warmup validate_every save_every processes threads").split():
+        at_least_one = "micro_tokens average keep_best tokens_per_batch steps warmup"
+        for name in (at_least_one + " validate_every save_every processes threads").split():
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; expected at least 1")

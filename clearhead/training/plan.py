@@ -15,11 +15,12 @@ import torch
 from clearhead.checkpoint.model_folder import KINDS
 from clearhead.data.batching import epoch_batches
 from clearhead.data.prepare import Prepared
-from clearhead.model import SIZES, ModelOptions, TransformerOptions, build
+from clearhead.model import SIZES, ModelOptions, RNNOptions, TransformerOptions, build
 from clearhead.model.linear import multiply_in
 from clearhead.options import from_dict
 from clearhead.versions import has_bfloat16
 
+from .loss import LOGITS_PER_CHUNK
 from .options import TrainingOptions
 from .settings import Request, Settings, kind_of
 from .step import make_optimizer, pairs_of, update
@@ -35,14 +36,15 @@ class Fitting:
     peak_rate: float
     warmup: int
     epochs: float
+    tokens_per_batch: int
 
 
 TABLE = [
-    Fitting(5_000, "tiny", 0.3, 2e-3, 300, 80),
-    Fitting(20_000, "tiny", 0.3, 3e-3, 600, 50),
-    Fitting(100_000, "tiny", 0.2, 3e-3, 1000, 30),
-    Fitting(500_000, "small", 0.1, 2e-3, 2000, 15),
-    Fitting(math.inf, "base", 0.1, 7e-4, 4000, 5),
+    Fitting(5_000, "tiny", 0.3, 2e-3, 300, 80, 1024),
+    Fitting(20_000, "tiny", 0.3, 2e-3, 600, 50, 1024),
+    Fitting(100_000, "tiny", 0.2, 2e-3, 1000, 30, 1536),
+    Fitting(500_000, "small", 0.1, 1.5e-3, 2000, 15, 3072),
+    Fitting(math.inf, "base", 0.1, 7e-4, 4000, 5, 6144),
 ]
 
 
@@ -56,6 +58,7 @@ class Plan:
     pairs: int
     parameters: int
     tokens_per_epoch: int
+    tokens_per_batch: int
     batches_per_epoch: int
     steps: int
     precision: str
@@ -75,7 +78,7 @@ class Plan:
             f"corpus      {self.pairs:,} pairs, {self.tokens_per_epoch:,} target tokens",
             f"vocabulary  {settings.data.tokenizer}, {model.source_vocabulary:,} and {model.target_vocabulary:,}",
             f"model       {width}: {self.parameters:,} parameters",
-            f"training    {self.steps:,} steps of {training.tokens_per_batch:,} tokens, {epochs:.1f} epochs, "
+            f"training    {self.steps:,} steps of {self.tokens_per_batch:,} tokens, {epochs:.1f} epochs, "
             f"peak rate {training.peak_rate}, {training.warmup} steps of warm-up",
             f"machine     {self.processes} × {self.threads} threads, {self.precision}, about {self.memory_mib:,} MiB",
             f"time        about {self.steps * self.seconds_per_step / 60:.0f} min "
@@ -92,11 +95,11 @@ def fitting(pairs: int) -> Fitting:
 
 def table_lines(pairs: int) -> list[str]:
     """The defaults by corpus size, with a mark at the row that holds."""
-    rows = ["  pairs up to  preset  dropout  peak rate  warm-up  epochs"]
+    rows = ["  pairs up to  preset  dropout  peak rate  warm-up  epochs  tokens"]
     for row in TABLE:
         mark = "→" if row is fitting(pairs) else " "
         size = "more" if math.isinf(row.pairs) else f"{row.pairs:,}"
-        values = f"{row.dropout:>7}  {row.peak_rate:>9}  {row.warmup:>7}  {row.epochs:>6}"
+        values = f"{row.dropout:>7}  {row.peak_rate:>9}  {row.warmup:>7}  {row.epochs:>6}  {row.tokens_per_batch:>6}"
         rows.append(f"{mark} {size:>11}  {row.preset:<6}  {values}")
     return rows
 
@@ -108,6 +111,7 @@ def resolve(request: Request, prepared: Prepared) -> Settings:
     source_words, target_words = prepared.facts["vocabularies"]
     model = _model_options(request, preset, row, source_words, target_words)
     training = request.training
+    training = replace(training, tokens_per_batch=training.tokens_per_batch or row.tokens_per_batch)
     defaults: dict[str, Any] = {"peak_rate": row.peak_rate, "warmup": row.warmup}
     if training.minutes is None:
         batches = len(_batches(prepared, training))
@@ -136,11 +140,10 @@ def make_plan(settings: Settings, prepared: Prepared) -> tuple[Settings, Plan]:
         wanted: dict[str, Any] = {"steps": steps, "warmup": warmup, **_intervals(steps)}
         given = {k for k in ("validate_every", "save_every") if getattr(training, k) is not None}
         training = replace(training, **{k: v for k, v in wanted.items() if k not in given})
-    training = replace(training, precision=precision, processes=processes, threads=threads)
-    settings = replace(settings, training=training)
-    batches = _batches(prepared, training)
     parameters = _count(settings.model)
-    hidden = training.micro_tokens * settings.model.width * 4 * 40
+    training = replace(training, precision=precision, processes=processes, threads=threads)
+    settings = _fit_memory(replace(settings, training=training), parameters)
+    batches = _batches(prepared, training)
     plan = Plan(
         prepared=prepared.facts["folder"],
         prints=prepared.facts["prints"],
@@ -148,23 +151,20 @@ def make_plan(settings: Settings, prepared: Prepared) -> tuple[Settings, Plan]:
         pairs=len(prepared),
         parameters=parameters,
         tokens_per_epoch=int((prepared.target.ids.lengths + 1).sum(dtype=np.int64)),
+        tokens_per_batch=_tokens(training),
         batches_per_epoch=len(batches),
         steps=training.steps or 0,
         precision=precision,
         processes=processes,
         threads=threads,
         seconds_per_step=seconds,
-        memory_mib=round(processes * (300 + (parameters * 4 * 4 + hidden / processes) / 2**20)),
+        memory_mib=round(_memory(settings, parameters) / 2**20),
     )
     return settings, plan
 
 
-def plan_dict(plan: Plan) -> dict[str, Any]:
-    return asdict(plan)
-
-
 def _intervals(steps: int) -> dict[str, int]:
-    every = max(20, min(1000, steps // 20))
+    every = max(50, min(1000, steps // 12))
     return {"validate_every": every, "save_every": every}
 
 
@@ -180,12 +180,35 @@ def _model_options(request: Request, preset: str, row: Fitting, source_words: in
 
 def _batches(prepared: Prepared, training: TrainingOptions) -> list[np.ndarray]:
     lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
-    return epoch_batches(*lengths, training.tokens_per_batch, training.seed, epoch=0)
+    return epoch_batches(*lengths, _tokens(training), training.seed, epoch=0)
+
+
+def _tokens(training: TrainingOptions) -> int:
+    assert training.tokens_per_batch is not None  # `resolve` has seen to it
+    return training.tokens_per_batch
 
 
 def _count(options: ModelOptions) -> int:
     with torch.device("meta"):
         return sum(parameter.numel() for parameter in build(options).parameters())
+
+
+def _memory(settings: Settings, parameters: int) -> int:
+    """Bytes, roughly: each process has torch, weights, gradients and Adam's two, and what backward needs."""
+    training, model = settings.training, settings.model
+    depth = model.layers * 2 if isinstance(model, RNNOptions) else model.encoder_blocks + model.decoder_blocks
+    tokens = min(training.micro_tokens, _tokens(training))
+    activations = tokens * 4 * (model.width * 20 * depth + 3 * model.width) + LOGITS_PER_CHUNK * 4 * 2
+    return (training.processes or 1) * (300 * 2**20 + parameters * 4 * 4 + activations)
+
+
+def _fit_memory(settings: Settings, parameters: int) -> Settings:
+    """With micro-batches halved until the run fits into the memory that is free now."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if "SC_AVPHYS_PAGES" in os.sysconf_names else None
+    while free and _memory(settings, parameters) > 0.8 * free and settings.training.micro_tokens > 256:
+        smaller = replace(settings.training, micro_tokens=settings.training.micro_tokens // 2)
+        settings = replace(settings, training=smaller)
+    return settings
 
 
 def _measure(settings: Settings, prepared: Prepared) -> tuple[str, int, int, float]:

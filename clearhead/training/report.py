@@ -110,7 +110,7 @@ Made by Clearhead {machine["clearhead"]} (torch {machine["torch"]}, Python {mach
   {plan.prints["train"][:16]}; what was left out is in `data_report.json`.
 - Model: {kind_of(model)}, preset `{settings.preset}`, width {model.width}, {plan.parameters:,} parameters; vocabulary
   {model.source_vocabulary:,} and {model.target_vocabulary:,}. All options are in `run.toml`.
-- Training: {plan.steps:,} steps of {settings.training.tokens_per_batch:,} tokens, seed {settings.training.seed},
+- Training: {plan.steps:,} steps of {plan.tokens_per_batch:,} tokens, seed {settings.training.seed},
   {plan.processes} × {plan.threads} threads, {plan.precision}. The weights are {chosen}.
 - On the validation pairs: loss {loss:.3f} per token; on {len(samples)} translations of them BLEU {scores.bleu:.1f}
   (`{scores.signatures["bleu"]}`), chrF {scores.chrf:.1f} (`{scores.signatures["chrf"]}`), exact match

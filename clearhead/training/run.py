@@ -260,7 +260,8 @@ def _is_finished(out: Path, plan: Plan, says_so: bool = True) -> bool:
         return False
     is_finished = bool(about["of_steps"] == plan.steps)
     if is_finished and says_so:
-        text = f"already finished: {plan.steps:,} of {plan.steps:,} steps. More: --set training.steps=N"
+        done = max(steps(out), default=plan.steps)
+        text = f"already finished: {done:,} of {plan.steps:,} steps. More: --set training.steps=N"
         print(text, file=sys.stderr, flush=True)
     return is_finished
 

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from clearhead.data.prepare import (
     prepare,
     tokenizer_files,
 )
+from clearhead.data.tokenizer import Tokenizer, train
 from clearhead.errors import BAD_DATA, DISK, USAGE, UserError
 
 CHARACTERS = DataOptions(tokenizer="characters")
@@ -106,8 +108,9 @@ def test_equals_tokenizing_by_hand(
 def test_it_is_mapped_not_loaded(work: Work, tmp_path: Path) -> None:
     prepared = work.prepare(store(tmp_path, PAIRS))
     for side in (prepared.source, prepared.target, prepared.valid_source, prepared.valid_target):
-        assert isinstance(side.ids.flat, np.memmap)
-        assert isinstance(side.text.flat, np.memmap)
+        for rows in (side.ids, side.text):
+            assert isinstance(rows.flat.base, np.memmap)
+            assert isinstance(rows.offsets.base, np.memmap)
     assert isinstance(prepared.lines, np.memmap)
 
 
@@ -152,6 +155,12 @@ def test_long_and_uneven_pairs_are_left_out(work: Work, tmp_path: Path) -> None:
     }
     assert prepared.facts["valid_report"]["dropped"] == {"too_long": {"count": 1, "lines": [2]}}
     assert strings(prepared.valid_source, prepared.valid_target) == [("x", "y")]
+
+
+def test_first_lines_are_the_first_whether_held_out_or_not(work: Work, tmp_path: Path) -> None:
+    files = store(tmp_path, [(f"{n} {'x' * 30 * (n % 10 == 0)}", f"{n}") for n in range(100)])
+    dropped = work.prepare(files, options=replace(CHARACTERS, max_tokens=20)).facts["report"]["dropped"]
+    assert dropped == {"too_long": {"count": 10, "lines": [1, 11, 21, 31, 41]}}
 
 
 def test_too_many_dropped(work: Work, tmp_path: Path) -> None:
@@ -317,14 +326,13 @@ def test_F25_files_that_change_while_being_read(
     change: str, work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files, valid = store(tmp_path, PAIRS), store(tmp_path, PAIRS[:3], "valid")
-    learn = module.train
 
-    def change_and_learn(*arguments: object) -> object:
+    def change_and_learn(*arguments: Any) -> Tokenizer:
         if change == "valid":
             store(tmp_path, PAIRS[:5], "valid")
         else:
             store(tmp_path, PAIRS * 2 if change == "longer" else [("new", "neu"), *PAIRS[1:]])
-        return learn(*arguments)  # type: ignore[arg-type]
+        return train(*arguments)
 
     monkeypatch.setattr(module, "train", change_and_learn)
     with pytest.raises(UserError) as caught:
@@ -337,14 +345,19 @@ def test_F25_files_that_change_while_being_read(
 # -- vocabularies ---------------------------------------------------------------------------------------------------
 
 
-def test_the_vocabulary_follows_the_size_of_the_corpus(work: Work, tmp_path: Path) -> None:
+def test_the_vocabulary_follows_the_size_of_the_corpus(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[int] = []
-    learn = module.train
+
+    def ask_and_learn(*arguments: Any) -> Tokenizer:
+        asked.append(arguments[-1])
+        return train(*arguments)
+
+    monkeypatch.setattr(module, "train", ask_and_learn)
     files = store(tmp_path, PAIRS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "train", lambda lines, o, seed, size: asked.append(size) or learn(lines, o, seed, size))
-        work.prepare(files)
-        work.prepare(files, options=replace(CHARACTERS, vocabulary=300))
+    work.prepare(files)
+    work.prepare(files, options=replace(CHARACTERS, vocabulary=300))
     assert asked == [2000, 300]
 
 

@@ -126,7 +126,7 @@ def test_a_long_search_is_the_slow_one(kind: ModelOptions) -> None:
     """Long enough for the cache to grow and to drop what no hypothesis sees any more, several times."""
     model = eloquent_model(kind, seed=5)
     model.output.bias.data[EOS] -= 3
-    options = DecodingOptions(beam=5, n_best=5, min_length=17, max_length=23, alpha=0.0)
+    options = DecodingOptions(beam=5, n_best=5, min_length=13, max_length=17, alpha=0.0)
     (found,) = search(model, *pad_sources(SOURCES[:1]), options)
     assert_same(found, slow_search(model, SOURCES[0], options))
 

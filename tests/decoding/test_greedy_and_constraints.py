@@ -82,11 +82,15 @@ def test_by_default_a_target_is_at_most_50_longer_than_its_source(kind: ModelOpt
     assert lengths(found) == [length + 50 for length in src_mask.sum(dim=1).tolist()]
 
 
-def test_min_length_beats_the_default_limit() -> None:
+@each_width
+def test_min_length_beats_the_default_limit(beam: int) -> None:
     model = eloquent_model(PAPER)
     model.output.bias.data[EOS] = 1000
-    found = search(model, *pad_sources([[]]), DecodingOptions(beam=1, min_length=53))
-    assert lengths(found) == [53]
+    options = DecodingOptions(beam=beam, min_length=53)
+    (found,) = search(model, *pad_sources([[]]), options)
+    assert lengths([found]) == [53]
+    if beam == 1:
+        assert_same(found, slow_search(model, [], options))
 
 
 @each_width

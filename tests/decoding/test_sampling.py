@@ -82,6 +82,13 @@ def test_draw_at_the_ends_of_the_interval(uniform: float) -> None:
     torch.testing.assert_close(words, logits.argsort(dim=2, descending=True)[..., place])
 
 
+def test_draw_where_one_word_s_interval_ends_and_the_next_begins() -> None:
+    """Four equally likely words: a number on the border belongs to the second, so that all get the same share."""
+    logits = torch.zeros(1, 4, 4)
+    words = draw(logits, torch.tensor([[0.0, 0.25, 0.5, 0.75]]), DecodingOptions(temperature=1.0))
+    assert words.tolist() == [[0, 1, 2, 3]]
+
+
 @each_kind
 @each_restriction
 def test_first_words_are_as_frequent_as_they_are_likely(kind: ModelOptions, options: DecodingOptions) -> None:
@@ -158,6 +165,8 @@ def test_samples_come_best_first_with_the_model_s_own_probability(kind: ModelOpt
 def test_samples_keep_to_the_constraints(kind: ModelOptions) -> None:
     model = eloquent_model(kind)
     options = DecodingOptions(temperature=1.0, n_best=5, min_length=4, max_length=5)
-    prefixes = [[5, 4, 3], [], [16], [7, 7], [11, 13], [], [6]]
+    prefixes = [[5, 4, 3], [], [16], [7, 7], [11, 13], [], [4, 5, 6, 7, 8, 9, 10]]  # the last beats max_length
     for prefix, found in zip(prefixes, search(model, *pad_sources(SOURCES), options, prefixes), strict=True):
-        assert all(h.tokens[: len(prefix)] == prefix and 4 <= len(h.tokens) <= 5 for h in found)
+        assert len(found) == 5
+        assert all(h.tokens[: len(prefix)] == prefix for h in found)
+        assert all(4 <= len(h.tokens) <= max(5, len(prefix)) for h in found)

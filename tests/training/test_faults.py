@@ -28,6 +28,7 @@ from clearhead.errors import BAD_DATA, DISK, DIVERGED, INTERRUPTED, TERMINATED, 
 from clearhead.training import loop, run
 from clearhead.training.loop import Stopped
 from clearhead.training.run import read_run
+from clearhead.training.step import backward
 
 from .conftest import Straight
 from .toy import SAVE, STEPS, VALIDATE, Toy, environment, events, losses, outcome
@@ -37,14 +38,14 @@ Disturb = Callable[[int, Any], Tensor | None]  # of the number of the call and t
 
 def disturb_backward(monkeypatch: pytest.MonkeyPatch, disturb: Disturb) -> None:
     """After the gradients of each step were made, before they are used."""
-    real, calls = loop.backward, iter(range(1, 1000))
+    calls = iter(range(1, 1000))
 
-    def backward(model: Any, *arguments: Any) -> Tensor:
-        loss = real(model, *arguments)
+    def disturbed(model: Any, *arguments: Any) -> Tensor:
+        loss = backward(model, *arguments)
         other = disturb(next(calls), model)
         return loss if other is None else other
 
-    monkeypatch.setattr(loop, "backward", backward)
+    monkeypatch.setattr(loop, "backward", disturbed)
 
 
 def send(number: int, at: int) -> Disturb:
@@ -79,9 +80,7 @@ def test_F04_F08_told_to_stop_it_finishes_the_step_and_saves(
 @pytest.mark.parametrize(
     ("place", "saved"), [("validation_loss", VALIDATE + 1), ("save_checkpoint", SAVE + 1), ("prepare", 0)]
 )
-def test_F04_told_to_stop_at_other_times(
-    toy: Toy, tmp_path: Path, straight: Straight, place: str, saved: int
-) -> None:
+def test_F04_told_to_stop_at_other_times(toy: Toy, tmp_path: Path, straight: Straight, place: str, saved: int) -> None:
     out = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
         module = run if place == "prepare" else loop
@@ -171,16 +170,15 @@ def wait_for(is_so: Callable[[], object], seconds: float = 60.0) -> None:
 
 def fill_disk(monkeypatch: pytest.MonkeyPatch, failing: Container[int]) -> None:
     """No room for the weights of these steps."""
-    real = files.write_file
 
-    def write_file(path: Path, content: disk.Content) -> str:
+    def write_some(path: Path, content: disk.Content) -> str:
         found = re.search(r"step-(\d+)", path.parent.name)
         if found and int(found[1]) in failing and path.name == WEIGHTS:
             path.write_bytes(b"half of it")
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(path, content)
+        return disk.write_file(path, content)
 
-    monkeypatch.setattr(files, "write_file", write_file)
+    monkeypatch.setattr(files, "write_file", write_some)
 
 
 @pytest.mark.parametrize("failing", [{2}, {4, 6}, {8, 10, 14}])
@@ -201,9 +199,7 @@ def test_F05_disk_full_for_a_while(
     assert outcome(out)["log"] == outcome(straight())["log"]
 
 
-def test_F05_the_third_failure_in_a_row_ends_the_run(
-    toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_F05_the_third_failure_in_a_row_ends_the_run(toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill_disk(monkeypatch, range(4, STEPS))
     with pytest.raises(UserError, match=r"Kept: step 2\. Next: free some space") as error:
         toy.train(tmp_path / "run")
@@ -237,15 +233,43 @@ def test_F05_no_room_for_the_log_is_no_reason_to_stop(
     assert not (out / "log.jsonl").exists()
     monkeypatch.undo()
     assert newest(out).state["step"] == STEPS
-    assert outcome(straight())["last"][WEIGHTS] == json.loads(
-        (newest(out).folder / "MANIFEST.json").read_text()
-    )["files"][WEIGHTS]["sha256"]
+    assert (
+        outcome(straight())["last"][WEIGHTS]
+        == json.loads((newest(out).folder / "MANIFEST.json").read_text())["files"][WEIGHTS]["sha256"]
+    )
 
 
 def newest(out: Path) -> Any:
     found = newest_valid(out, pytest.fail)
     assert found is not None
     return found
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, "optimizer.safetensors", "state.json", "MANIFEST.json"])
+def test_F10_a_damaged_checkpoint_costs_one_interval(
+    toy: Toy, tmp_path: Path, straight: Straight, fail_at: Callable[[str], None], name: str
+) -> None:
+    out = tmp_path / "run"
+    fail_at("train.step.8:raise")
+    with pytest.raises(Exception, match=r"train\.step\.8"):
+        toy.train(out)
+    fail_at("")
+    damaged = newest(out).folder
+    content = bytearray((damaged / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (damaged / name).write_bytes(content)
+    assert toy.train(out) == 0
+    assert "clearhead: warning[E_CKPT_CORRUPT]: " in log_of(out)
+    assert "going on after step 4 of 14" in log_of(out)
+    assert damaged.with_name(f"{damaged.name}.corrupt").is_dir()
+    assert outcome(out) == outcome(straight())
+
+
+def test_F07_a_file_in_place_of_the_run_folder(toy: Toy, tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("")
+    with pytest.raises(UserError, match="is a file; expected a folder for the run") as error:
+        toy.train(tmp_path / "run")
+    assert error.value.exit_code == DISK
 
 
 # -- the wrong run --------------------------------------------------------------------------------------------------
@@ -262,7 +286,7 @@ def test_F09_a_second_trainer(toy: Toy, tmp_path: Path) -> None:
     [
         (["training.label_smoothing=0.3"], ["training.label_smoothing: 0.1, now 0.3"]),
         (["model.width=32", "training.seed=7"], ["model.width: 16, now 32", "training.seed: 1, now 7"]),
-        (["data.max_tokens=99", "decoding.beam=5"], ["data.max_tokens: 256, now 99", "decoding.beam: 2, now 5"]),
+        (["data.max_tokens=99", "decoding.beam=7"], ["data.max_tokens: 256, now 99", "decoding.beam: 2, now 7"]),
         (["preset=small"], ["preset: 'tiny', now 'small'"]),
     ],
 )
@@ -346,9 +370,7 @@ def test_F13_a_few_updates_without_a_finite_loss_are_skipped(
     assert "nan" not in (out / "loss.svg").read_text()
 
 
-def test_F13_a_skipped_update_changes_no_weight(
-    toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_F13_a_skipped_update_changes_no_weight(toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disturb_backward(monkeypatch, bad_gradient([3, 4]))
     assert toy.train(tmp_path / "run", "training.steps=4", "training.average=9", "training.keep_best=9") == 0
     two, four = (outcome_of_step(tmp_path / "run", step) for step in (2, 4))
@@ -368,7 +390,7 @@ def test_F13_a_run_with_skipped_updates_resumes_exactly(
             disturb_backward(patch, bad_loss([3, 5]))
             if name == "resumed":
                 fail_at("train.step.6:raise")
-                with pytest.raises(Exception, match="train.step.6"):
+                with pytest.raises(Exception, match=r"train\.step\.6"):
                     toy.train(tmp_path / name)
         fail_at("")
         with pytest.MonkeyPatch.context() as patch:
@@ -387,9 +409,7 @@ def test_F13_four_in_a_row_end_the_run(toy: Toy, tmp_path: Path, monkeypatch: py
     assert newest(tmp_path / "run").step == 6
 
 
-def test_F13_more_than_ten_in_a_thousand_end_the_run(
-    toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_F13_more_than_ten_in_a_thousand_end_the_run(toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disturb_backward(monkeypatch, bad_loss(range(1, 40, 2)))
     with pytest.raises(UserError, match="11 of the last 1,000") as error:
         toy.train(tmp_path / "run", "training.steps=40")
@@ -411,9 +431,7 @@ def test_F13_weights_that_are_not_finite_are_never_saved(
     assert steps(tmp_path / "run")[-1] == 4
 
 
-def test_F13_a_validation_loss_that_is_not_finite(
-    toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_F13_a_validation_loss_that_is_not_finite(toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "validation_loss", lambda *_: float("nan"))
     with pytest.raises(UserError, match=r"the validation loss is nan\. Kept: step 2") as error:
         toy.train(tmp_path / "run")
@@ -453,7 +471,7 @@ def test_F15_short_of_memory_once(
     np.testing.assert_allclose(losses(out), losses(straight(*sets)), rtol=1e-4)
 
 
-def test_F15_short_of_memory_twice(toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_F15_short_of_memory_twice(toy: Toy, tmp_path: Path) -> None:
     out = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
         run_short_of_memory(patch, [3, 4], MemoryError())

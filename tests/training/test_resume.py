@@ -13,14 +13,13 @@ from clearhead.checkpoint.run import checkpoint_folder, steps
 from clearhead.failpoint import FailpointError
 
 from .conftest import Straight
-from .toy import EPOCH, SAVE, STEPS, VALIDATE, Toy, environment, events, losses, outcome, weights
+from .toy import DROPOUT, EPOCH, SAVE, STEPS, VALIDATE, Toy, environment, events, losses, outcome, weights
 
 ROOT = Path(__file__).parents[2]
 SOAK = bool(os.environ.get("CLEARHEAD_SOAK"))
 # The first step, mid epoch, the first of an epoch and the last of one, after a validation, the last step.
 STEPS_TRIED = range(1, STEPS + 1) if SOAK else [1, VALIDATE + 1, EPOCH, EPOCH + 1, STEPS]
 VALIDATIONS_TRIED = [*range(VALIDATE, STEPS, VALIDATE), STEPS] if SOAK else [VALIDATE, STEPS]
-DROPOUT = ("data.tokenizer=bpe", "data.vocabulary=300", "data.subword_dropout=0.3", "training.tokens_per_batch=200")
 VARIANTS = {
     "plain": (),
     "accumulation": ("training.micro_tokens=17",),
@@ -91,7 +90,7 @@ def test_F03_a_finished_run_is_left_alone(toy: Toy, tmp_path: Path, capsys: pyte
     assert toy.train(tmp_path / "run") == 0
     before = stamps()
     assert toy.train(tmp_path / "run") == 0
-    assert toy.train(tmp_path / "run", train=[], valid=[], preset=None) == 0
+    assert toy.train(tmp_path / "run", train=[], valid=[]) == 0
     assert capsys.readouterr().err.count(f"already finished: {STEPS} of {STEPS} steps") == 2
     assert stamps() == before
 

@@ -19,21 +19,27 @@ class _Lines:
     def __init__(self, title: str, every: float = 10.0) -> None:
         self._title, self._every = title, every
         self._started = time.monotonic()
-        self._next = self._started + 2.0
+        self._silent_until = self._next = self._started + 2.0
         self._done = 0
 
     def update(self, done: int, total: int | None, text: str) -> None:
         now = time.monotonic()
-        if done < self._done:  # the next part of the work begins
-            self._started, self._next = now, min(self._next, now + 2.0)
+        if done < self._done:  # another part of the work begins, which may be long: say so, and count anew
+            self._started, self._next = now, max(now, self._silent_until)
         self._done = done
         if now < self._next:
             return
         self._next = now + self._every
-        rate = done / max(1e-9, now - self._started)
-        left = "" if not total or not done else f", {_clock((total - done) / rate)} left"
         of = f" of {total:,}" if total else ""
-        print(f"{self._title}: {done:,}{of} {text}, {rate:,.0f}/s{left}".rstrip(), file=sys.stderr, flush=True)
+        print(f"{self._title}: {done:,}{of} {text}{self._speed(done, total, now)}", file=sys.stderr, flush=True)
+
+    def _speed(self, done: int, total: int | None, now: float) -> str:
+        """Nothing in the first second, when nothing can be said."""
+        if now < self._started + 1.0 or not done:
+            return ""
+        rate = done / (now - self._started)
+        left = f", {_clock((total - done) / rate)} left" if total else ""
+        return f", {rate:,.0f}/s{left}"
 
 
 @contextmanager

@@ -42,16 +42,24 @@ def test_a_line_every_ten_seconds(clock: SimpleNamespace, capsys: pytest.Capture
     ]
 
 
-def test_the_next_part_of_the_work_counts_anew(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_next_part_of_the_work_is_told_and_counts_anew(
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
     with progress("preparing") as bar:
+        bar.update(2, None, "pairs, looking")
+        bar.update(1, None, "pairs, finding")
         clock.now += 100
         bar.update(100_000, None, "pairs, reading")
+        clock.now += 1
         bar.update(20_000, None, "pairs, tokenizing")
-        clock.now += 3
+        clock.now += 9
         bar.update(40_000, None, "pairs, tokenizing")
+        clock.now += 1
+        bar.update(60_000, None, "pairs, tokenizing")
     assert capsys.readouterr().err.splitlines() == [
         "preparing: 100,000 pairs, reading, 1,000/s",
-        "preparing: 40,000 pairs, tokenizing, 13,333/s",
+        "preparing: 20,000 pairs, tokenizing",
+        "preparing: 60,000 pairs, tokenizing, 6,000/s",
     ]
 
 

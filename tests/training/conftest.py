@@ -10,7 +10,7 @@ from .toy import Toy
 Straight = Callable[..., Path]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toy]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLEARHEAD_CACHE", str(tmp_path_factory.mktemp("cache")))
@@ -18,7 +18,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toy]:
         yield Toy(tmp_path_factory.mktemp("corpus")).write()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def straight(toy: Toy, tmp_path_factory: pytest.TempPathFactory) -> Straight:
     """A function of --set options: the folder of a run with them that nothing disturbed."""
     runs: dict[tuple[str, ...], Path] = {}

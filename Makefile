@@ -31,7 +31,10 @@ bench: $(DEV)            ## measure, side by side with the peers; writes benchma
 docs: $(USER)            ## write the generated pages of docs/ anew
 	$(BIN)/python -m docs.generate
 
-soak: test bench         ## the long way: everything above, in full
+soak: check              ## the long way: full sweeps of the faults, five million pairs, all measurements
+	CLEARHEAD_SOAK=1 $(BIN)/pytest
+	$(BIN)/python -m benchmarks.prepare_large 5000000
+	$(BIN)/python -m benchmarks
 
 clean:
 	rm -rf .venv

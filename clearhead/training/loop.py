@@ -35,7 +35,8 @@ from clearhead.training import schedule
 
 from .distributed import Team
 from .plan import Plan
-from .report import Log
+from .product import write_model
+from .report import Board, Log
 from .settings import Settings
 from .step import backward, make_optimizer, pairs_of, set_rate
 from .validation import Sample, translate_validation, validation_loss
@@ -86,6 +87,7 @@ class Trainer:
         self.optimizer = make_optimizer(self.model, self.options)
         self.position = Position(micro_tokens=self.options.micro_tokens)
         self.log, self.bad_batches = Log(run / "log.jsonl"), Log(run / "bad_batches.jsonl")
+        self.board = Board(run / "tensorboard") if self.options.tensorboard and team.leads else None
         self._told_to_stop = 0
         self._failed_saves = 0
         self._lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
@@ -146,7 +148,7 @@ class Trainer:
             self._skip(step, rows, loss, norm)
         self.optimizer.zero_grad(set_to_none=True)
         if self.team.leads:
-            self.log.write({"step": step, "loss": loss, "rate": rate, "norm": norm, "tokens": tokens})
+            self._record({"step": step, "loss": loss, "rate": rate, "norm": norm, "tokens": tokens})
             bar.update(step, self.plan.steps, f"loss {loss:.3f}")
         return told
 
@@ -275,7 +277,7 @@ class Trainer:
     def _notice_explosion(self, step: int, loss: float) -> None:
         here = self.position
         deviation = loss - here.level
-        if step > 50 and here.spread > 0 and deviation > 6 * here.spread**0.5:
+        if step > 50 and deviation > max(6 * here.spread**0.5, 0.2 * here.level):
             self._warn("LOSS_JUMPED", f"the loss jumped from about {here.level:.2f} to {loss:.2f} at step {step}")
         here.level = loss if step == 1 else here.level + 0.05 * deviation
         here.spread = 0.95 * here.spread + 0.05 * deviation**2 if step > 1 else 0.0
@@ -319,12 +321,17 @@ class Trainer:
         here.worse = 0 if is_best else here.worse + 1
         here.stopped_early = bool(options.patience) and here.worse >= options.patience
         if team.leads:
-            self.log.write(event)
+            self._record(event)
             say(self.run, text + (" (best)" if is_best else f" (best {here.best[0][0]:.3f})"))
             for sample in samples[: options.samples]:  # on the terminal only: text of the corpus is not logged
                 print(f"    {_shown(sample.source)}\n  → {_shown(sample.translation)}", file=sys.stderr, flush=True)
             if here.stopped_early:
                 say(self.run, f"no better validation loss in {options.patience} validations: stopping early")
+
+    def _record(self, event: dict[str, Any]) -> None:
+        self.log.write(event)
+        if self.board is not None:
+            self.board.write(event)
 
     def _save(self, is_last: bool) -> None:
         """By the first process, and the others wait: none may end while it is at it."""
@@ -339,6 +346,9 @@ class Trainer:
             save_checkpoint(self.run, here.step, self.model.state_dict(), tensors, asdict(here))
             self._failed_saves = 0
             self._thin()
+            if here.best and here.best[0][1] == here.step:  # from now on the run can be used, finished or not
+                about = {"of_steps": 0, "weights": f"of step {here.step}", "valid_loss": here.best[0][0]}
+                write_model(self.run, self.settings, self.plan, self.model, about)
         except NonFinite as error:
             raise self._diverged(str(error)) from error
         except UserError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.checkpoint.disk import TEMPORARY, disk_errors
+from clearhead.errors import USAGE, UserError
 from clearhead.evaluation import Scores
 from clearhead.versions import versions
 
@@ -54,6 +55,27 @@ def write_text(path: Path, text: str) -> None:
     with disk_errors(f"cannot write {path}", path.parent, len(text), "the file that was there before"):
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(path)
+
+
+class Board:
+    """The same numbers for TensorBoard."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise UserError(
+                "NO_TENSORBOARD",
+                "training.tensorboard is true, but TensorBoard is not installed: pip install 'clearhead[tensorboard]'",
+                USAGE,
+            ) from error
+        self._writer = SummaryWriter(str(folder))
+
+    def write(self, event: dict[str, Any]) -> None:
+        for name, value in event.items():
+            if name != "step" and isinstance(value, int | float):
+                self._writer.add_scalar(name, value, event["step"])
+        self._writer.flush()
 
 
 def loss_curve(events: Iterable[dict[str, Any]], width: int = 720, height: int = 360) -> str:

@@ -17,11 +17,10 @@ from typing import Any
 from clearhead.checkpoint.disk import disk_errors, require_space
 from clearhead.checkpoint.lock import lock
 from clearhead.checkpoint.manifest import verify
-from clearhead.checkpoint.model import save_model
 from clearhead.checkpoint.model_folder import find_model, read_config
 from clearhead.checkpoint.run import checkpoint_folder, clean_run, newest_valid, steps
 from clearhead.checkpoint.weights import average, load_tensors
-from clearhead.data.prepare import Prepared, default_cache, open_prepared, prepare, tokenizer_files
+from clearhead.data.prepare import Prepared, default_cache, open_prepared, prepare
 from clearhead.errors import (
     BAD_DATA,
     DISK,
@@ -39,6 +38,7 @@ from clearhead.progress import progress
 from .distributed import Team, die_with_parent, is_member, join, launch
 from .loop import Stopped, Trainer, pick_device, say
 from .plan import Plan, make_plan, resolve, table_lines
+from .product import write_model
 from .report import Log, loss_curve, model_card, write_text
 from .settings import Request, Settings, differences, from_toml, kind_of, to_toml
 from .validation import translate_validation, validation_loss
@@ -282,14 +282,8 @@ def _finish(out: Path, settings: Settings, plan: Plan, prepared: Prepared, comma
     card = model_card(settings, plan, command, chosen, losses[chosen], scores, samples)
     write_text(out / "loss.svg", loss_curve(Log(out / "log.jsonl").events()))
     write_text(out / "README.md", card)
-    source, target = plan.languages
-    config = {
-        "data": asdict(replace(settings.data, source_language=source, target_language=target)),
-        "decoding": asdict(settings.decoding),
-        "about": {"of_steps": plan.steps, "weights": chosen, "valid_loss": losses[chosen], "bleu": scores.bleu},
-    }
-    files = {file.name: file.read_bytes() for file in tokenizer_files(Path(plan.prepared))}
-    save_model(out / "model", model, config, files)
+    about = {"of_steps": plan.steps, "weights": chosen, "valid_loss": losses[chosen], "bleu": scores.bleu}
+    write_model(out, settings, plan, model, about)
     say(out, f"done: {scores} on {len(samples)} validation pairs; the weights are {chosen}")
     say(out, f"model       {out / 'model'}   try: clearhead translate {out}")
 

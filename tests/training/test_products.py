@@ -14,6 +14,7 @@ import clearhead
 from clearhead.checkpoint.run import checkpoint_folder, steps
 from clearhead.checkpoint.weights import average, read_tensors
 from clearhead.errors import MISSING, USAGE, UserError
+from clearhead.failpoint import FailpointError
 from clearhead.training import loop, run
 from clearhead.training.report import Log, loss_curve
 from clearhead.training.run import read_run
@@ -100,8 +101,8 @@ def test_a_best_checkpoint_that_is_damaged_or_gone_is_done_without(
     toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fail_at: Callable[[str], None]
 ) -> None:
     validate_as(monkeypatch, (float(step) for step in range(1, 100)))
-    fail_at("model.before_rename:raise")
-    with pytest.raises(Exception, match=r"model\.before_rename"):
+    fail_at("train.step.7:raise")
+    with pytest.raises(FailpointError):
         toy.train(tmp_path, *FREQUENT)
     (checkpoint_folder(tmp_path, 1) / "model.safetensors").write_bytes(b"")
     fail_at("")
@@ -250,3 +251,21 @@ def test_a_new_run_needs_data(toy: Toy, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is a new run and needs --train SOURCE TARGET") as error:
         toy.train(tmp_path, train=[], valid=[])
     assert error.value.exit_code == USAGE
+
+
+def test_an_unfinished_run_can_be_used(toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first validation on there is a model, and it is the best so far."""
+    monkeypatch.setenv("CLEARHEAD_TESTING", "1")
+    monkeypatch.setenv("CLEARHEAD_FAILPOINT", f"train.step.{STEPS}:raise")
+    with pytest.raises(FailpointError):
+        toy.train(tmp_path / "run")
+    assert about(tmp_path / "run")["of_steps"] == 0
+    assert clearhead.load(tmp_path / "run").translate([""]) == [""]
+
+
+def test_tensorboard_gets_the_numbers(toy: Toy, tmp_path: Path) -> None:
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    toy.train(tmp_path / "run", "training.tensorboard=true")
+    found = reader.EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    seen = [event.value for event in found.Scalars("loss")]
+    torch.testing.assert_close(torch.tensor(seen), torch.tensor(losses(tmp_path / "run")))

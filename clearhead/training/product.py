@@ -1,0 +1,24 @@
+"""The model folder of a run: what every other command reads, from the first good checkpoint on."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from clearhead.checkpoint.model import Model, save_model
+from clearhead.data.prepare import tokenizer_files
+
+from .plan import Plan
+from .settings import Settings
+
+
+def write_model(run: Path, settings: Settings, plan: Plan, model: Model, about: Mapping[str, Any]) -> None:
+    """Replace the run's model by this one; `about` says which weights these are."""
+    source, target = plan.languages
+    config = {
+        "data": asdict(replace(settings.data, source_language=source, target_language=target)),
+        "decoding": asdict(settings.decoding),
+        "about": dict(about),
+    }
+    files = {file.name: file.read_bytes() for file in tokenizer_files(Path(plan.prepared))}
+    save_model(run / "model", model, config, files)

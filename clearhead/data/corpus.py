@@ -10,10 +10,8 @@ import json
 import re
 import stat
 import zlib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import BinaryIO
@@ -22,8 +20,6 @@ import numpy as np
 import zstandard
 
 from clearhead.errors import BAD_DATA, DISK, MISSING, USAGE, UserError
-
-from .options import DataOptions
 
 BLOCK = 1 << 18  # bytes read at once; must not exceed MAX_LINE
 MAX_LINE = 1 << 20  # bytes; no sentence is this long, but a file without line ends is
@@ -406,116 +402,3 @@ def _drift(source: np.ndarray, target: np.ndarray) -> int | None:
     place = int(costs.argmin())
     by_chance = np.abs(np.roll(long[:n], n // 2) - short - usual).sum()
     return place + 1 if costs[place] < 0.8 * by_chance else None
-
-
-# ---------------------------------------------------------------------------------------------- which languages
-
-WRITTEN = {  # script -> languages that are written in it, the likeliest first; "": in several or in another one
-    "Latin": "en af ast ca cs cy da de eo es et eu fi fil fo fr ga gd gl ha hr ht hu id ig is it la lb lt lv mg mi ms "
-    "mt nb nds nl nn no oc pl pt rm ro rw sk sl sn so sq sv sw tl tn tr vi xh yo zu",
-    "Han": "zh lzh wuu yue",
-    "Kana": "ja",
-    "Hangul": "ko",
-    "Cyrillic": "ru be bg mk uk",
-    "Arabic": "ar fa ps ur",
-    "Greek": "el",
-    "Hebrew": "he yi",
-    "Thai": "th",
-    "Devanagari": "hi mr ne sa",
-    "": "aa ab ae ak am an as av ay az ba bh bi bm bn bo br bs ce ceb ch co cr cu cv dv dz ee ff fj fy gn gu gv haw "
-    "hmn ho hy hz ia ie ii ik io iu jv ka kg ki kj kk kl km kn kr ks ku kv kw ky lg li ln lo lu mh ml mn my na nd ng "
-    "nr nv ny oj om or os pa pi qu rn sc sd se sg si sm sr ss st su ta te tg ti tk to ts tt tw ty ug uz ve vo wa wo za",
-}
-LONG_CODES = (
-    "ara:ar bul:bg ces:cs chi:zh cmn:zh cze:cs dan:da deu:de dut:nl ell:el eng:en est:et fas:fa fin:fi fra:fr fre:fr "
-    "ger:de gre:el heb:he hin:hi hun:hu ind:id ita:it jpn:ja kor:ko lav:lv lit:lt nld:nl nor:no per:fa pol:pl por:pt "
-    "ron:ro rum:ro rus:ru slk:sk slv:sl spa:es swe:sv tha:th tur:tr ukr:uk vie:vi zho:zh"
-)
-BLOCKS = {  # code points in which a script's letters lie; any other letter is of an "Other" script
-    "Latin": "41-24f 1e00-1eff ff21-ff5a",
-    "Han": "3005-3007 3400-4dbf 4e00-9fff f900-faff 20000-3ffff",
-    "Kana": "3041-30ff 31f0-31ff ff66-ff9d",
-    "Hangul": "1100-11ff 3131-318e ac00-d7af",
-    "Cyrillic": "400-52f",
-    "Arabic": "600-77f 8a0-8ff fb50-fdff fe70-fefc",
-    "Greek": "370-3ff 1f00-1fff",
-    "Hebrew": "590-5ff fb1d-fb4f",
-    "Thai": "e00-e7f",
-    "Devanagari": "900-97f",
-    "Phonetic": "250-2ff",
-}
-WRITTEN_IN = {code: script for script, codes in WRITTEN.items() for code in codes.split()}
-TWO_LETTERS = {entry[:3]: entry[4:] for entry in LONG_CODES.split()}
-RANGES = [
-    (range(int(block.split("-")[0], 16), int(block.split("-")[1], 16) + 1), script)
-    for script, blocks in BLOCKS.items()
-    for block in blocks.split()
-]
-
-
-@lru_cache(1 << 16)
-def script_of(character: str) -> str | None:
-    """`Latin`, `Han`, …, `Other`; none for what is no letter."""
-    if not character.isalpha():
-        return None
-    code = ord(character)
-    return next((script for codes, script in RANGES if code in codes), "Other")
-
-
-def main_script(texts: Iterable[str]) -> str | None:
-    """That of most letters; Japanese is `Kana` although it has more Han, since Chinese has no kana at all."""
-    characters: Counter[str] = Counter()
-    for text in texts:
-        characters.update(text)
-    letters: Counter[str] = Counter()
-    for character, count in characters.items():
-        if script := script_of(character):
-            letters[script] += count
-    if letters["Kana"] > 0.05 * letters["Han"]:
-        letters["Kana"] += letters.pop("Han", 0)
-    script, count = max(letters.items(), key=lambda item: item[1], default=(None, 0))
-    return script if count > letters.total() / 2 else None
-
-
-def _code(ending: str) -> str | None:
-    ending = ending.lower().removeprefix(".")
-    return TWO_LETTERS.get(ending, ending if ending in WRITTEN_IN else None)
-
-
-def _endings(paths: Sequence[Path]) -> tuple[str | None, str | None]:
-    """From `train.en` and `train.de.gz`, `train.en.txt`, or `train.en-de.tsv`."""
-    plain = {".txt", *FORMATS}
-    names = [Path(unpacked_name(path)) for path in paths]
-    endings = [(Path(name.stem) if name.suffix.lower() in plain else name).suffix for name in names]
-    if len(endings) == 1:
-        endings = re.split("[-_]", endings[0])
-    codes = [_code(ending) for ending in endings]
-    return (codes[0], codes[1]) if len(codes) == 2 else (None, None)
-
-
-def languages(paths: Sequence[Path], options: DataOptions, sample: Sequence[Pair]) -> tuple[str, str]:
-    """Of source and target: from the options, else the files' endings, else the script, else `und`."""
-    ending = _endings(paths)
-    scripts = main_script(pair.source for pair in sample), main_script(pair.target for pair in sample)
-    guess = [WRITTEN[script].split()[0] if script in WRITTEN and script != "Latin" else "und" for script in scripts]
-    return (options.source_language or ending[0] or guess[0], options.target_language or ending[1] or guess[1])
-
-
-def looks_swapped(paths: Sequence[Path], options: DataOptions, sample: Sequence[Pair]) -> str | None:
-    """A message if options, endings and the script of the text say that source and target changed places."""
-    names = [str(path) for path in paths] if len(paths) == 2 else [f"{paths[0]} {side}" for side in ("left", "right")]
-    ending, said = _endings(paths), (options.source_language, options.target_language)
-    if None not in said and said[0] != said[1] and said == ending[::-1]:
-        return (
-            f"the options say {said[0]} to {said[1]}, but {names[0]} comes first and {names[1]} second: "
-            "they look swapped; give them in the other order"
-        )
-    expected = said[0] or ending[0] or "", said[1] or ending[1] or ""
-    written = WRITTEN_IN.get(expected[0]), WRITTEN_IN.get(expected[1])
-    scripts = main_script(pair.source for pair in sample), main_script(pair.target for pair in sample)
-    if not all(written) or written[0] == written[1] or scripts != written[::-1]:
-        return None
-    return (
-        f"{names[0]} should be {expected[0]} but is in {scripts[0]} script, and {names[1]} should be {expected[1]} but "
-        f"is in {scripts[1]} script: they look swapped; exchange the two files or correct the languages"
-    )

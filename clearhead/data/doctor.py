@@ -24,12 +24,10 @@ from .corpus import (
     Pair,
     Report,
     Tally,
-    languages,
     line_numbers,
-    looks_swapped,
     read_pairs,
-    script_of,
 )
+from .languages import languages, looks_swapped, script_of
 from .options import DataOptions
 
 SAMPLE = 1000  # pairs from which languages are guessed

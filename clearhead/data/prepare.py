@@ -22,7 +22,8 @@ import numpy as np
 
 from clearhead.errors import BAD_DATA, DISK, UserError
 
-from .corpus import Pair, Report, fingerprint, languages, looks_swapped, read_pairs
+from .corpus import Pair, Report, fingerprint, read_pairs
+from .languages import languages, looks_swapped
 from .options import DataOptions
 from .tokenizer import Tokenizer, load, train, vocabulary_for
 

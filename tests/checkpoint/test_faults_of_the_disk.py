@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -100,16 +101,20 @@ def test_F05_no_room_is_said_before_the_work_begins(small_disk: tuple[Path, dict
     assert "need 200 MiB, free 0.1 MiB" in found["room"]["line"]
 
 
-@pytest.fixture
+@contextmanager
 def no_large_files() -> Iterator[None]:
+    """Only while the body runs: the limit holds for pytest's own output too, if that goes to a file."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_F05_file_too_large(tmp_path: Path, no_large_files: None) -> None:  # noqa: ARG001
-    with pytest.raises(UserError, match=r"File too large.*Kept: nothing, this is the first checkpoint") as error:
+def test_F05_file_too_large(tmp_path: Path) -> None:
+    too_large = r"File too large.*Kept: nothing, this is the first checkpoint"
+    with pytest.raises(UserError, match=too_large) as error, no_large_files():
         save(tmp_path, 20)
     assert error.value.exit_code == DISK
     assert steps(tmp_path) == []

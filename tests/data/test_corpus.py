@@ -14,7 +14,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from clearhead.data import corpus
-from clearhead.data.corpus import Pair, Report, count_lines, fingerprint, languages, looks_swapped, read_pairs
+from clearhead.data.corpus import Pair, Report, count_lines, fingerprint, read_pairs
+from clearhead.data.languages import languages, looks_swapped
 from clearhead.data.options import DataOptions
 from clearhead.errors import BAD_DATA, DISK, MISSING, USAGE, UserError
 

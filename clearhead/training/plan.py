@@ -136,7 +136,7 @@ def make_plan(settings: Settings, prepared: Prepared) -> tuple[Settings, Plan]:
     precision, processes, threads, seconds = _measure(settings, prepared)
     if training.minutes is not None:
         steps = max(50, int(training.minutes * 60 * 0.85 / seconds))  # the rest goes to validation and saving
-        warmup = min(training.warmup or steps, max(10, steps // 10))
+        warmup = min(training.warmup or steps, max(10, steps // 3))
         wanted: dict[str, Any] = {"steps": steps, "warmup": warmup, **_intervals(steps)}
         given = {k for k in ("validate_every", "save_every") if getattr(training, k) is not None}
         training = replace(training, **{k: v for k, v in wanted.items() if k not in given})

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .options import DecodingOptions, Hypothesis
+from .options import DecodingOptions, Demand, Hypothesis
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from clearhead.model import Seq2Seq
 
-__all__ = ["DecodingOptions", "Hypothesis", "search"]
+__all__ = ["DecodingOptions", "Demand", "Hypothesis", "search"]
 
 
 def search(
@@ -18,20 +18,20 @@ def search(
     src: "Tensor",
     src_mask: "Tensor",
     options: DecodingOptions,
-    prefixes: Sequence[list[int]] | None = None,
+    demands: Sequence[Demand] | None = None,
 ) -> list[list[Hypothesis]]:
     """For each sentence the n best hypotheses found by greedy search, beam search or sampling.
 
-    `prefixes` are ids with which the sentences' targets have to begin.
+    `demands` has for each sentence what its target must be like.
     """
     if options.temperature is not None:
         from .sampling import sample
 
-        return sample(model, src, src_mask, options, prefixes)
+        return sample(model, src, src_mask, options, demands)
     if options.beam == 1:
         from .greedy import greedy
 
-        return greedy(model, src, src_mask, options, prefixes)
+        return greedy(model, src, src_mask, options, demands)
     from .beam import beam_search
 
-    return beam_search(model, src, src_mask, options, prefixes)
+    return beam_search(model, src, src_mask, options, demands)

@@ -12,7 +12,7 @@ from clearhead.data.tokenizer import BOS, EOS
 from clearhead.model import Seq2Seq
 
 from .constraints import NEVER, Constraints
-from .options import DecodingOptions, Hypothesis
+from .options import DecodingOptions, Demand, Hypothesis
 
 
 def length_penalty(length: Tensor | int, options: DecodingOptions) -> Tensor | float:
@@ -53,7 +53,7 @@ def beam_search(
     src: Tensor,
     src_mask: Tensor,
     options: DecodingOptions,
-    prefixes: Sequence[list[int]] | None = None,
+    demands: Sequence[Demand] | None = None,
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each sentence.
 
@@ -63,7 +63,7 @@ def beam_search(
     better one, since log-probabilities only fall and the penalty is largest at the length limit.
     """
     B, W, device = len(src), options.beam, src.device
-    constraints = Constraints(src_mask, options, prefixes)
+    constraints = Constraints(src_mask, options, demands)
     state = model.encode(src, src_mask).repeat(W)
     sentences = torch.arange(B, device=device)  # which of the B we began with
     finished = Finished(sentences, options)

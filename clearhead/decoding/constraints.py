@@ -10,7 +10,7 @@ from torch import Tensor
 
 from clearhead.data.tokenizer import BOS, EOS, PAD
 
-from .options import DecodingOptions
+from .options import DecodingOptions, Demand
 
 NEVER = float("-inf")
 FREE = -1  # in the table of forced tokens: the model chooses
@@ -19,11 +19,12 @@ FREE = -1  # in the table of forced tokens: the model chooses
 class Constraints:
     """Set up once per batch, applied at each step to logits (B, W, V), in place."""
 
-    def __init__(self, src_mask: Tensor, options: DecodingOptions, prefixes: Sequence[list[int]] | None) -> None:
+    def __init__(self, src_mask: Tensor, options: DecodingOptions, demands: Sequence[Demand] | None) -> None:
         B, device = len(src_mask), src_mask.device
-        prefixes = [[]] * B if prefixes is None else prefixes
-        if len(prefixes) != B:
-            raise ValueError(f"there are {len(prefixes)} prefixes for {B} sentences; expected one for each")
+        demands = [Demand()] * B if demands is None else demands
+        if len(demands) != B:
+            raise ValueError(f"there are {len(demands)} demands for {B} sentences; expected one for each")
+        prefixes = [demand.prefix for demand in demands]
         longest = max(len(prefix) for prefix in prefixes)
         forced = [[*prefix, *[FREE] * (longest - len(prefix))] for prefix in prefixes]
         self.forced = torch.tensor(forced, device=device).view(B, longest)

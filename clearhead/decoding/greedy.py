@@ -13,7 +13,7 @@ from clearhead.model import Seq2Seq
 
 from .beam import Finished
 from .constraints import Constraints
-from .options import DecodingOptions, Hypothesis
+from .options import DecodingOptions, Demand, Hypothesis
 
 # (logits (B, W, V), sentences (B,), t) -> words (B, W)
 Choice = Callable[[Tensor, Tensor, int], Tensor]
@@ -24,10 +24,10 @@ def greedy(
     src: Tensor,
     src_mask: Tensor,
     options: DecodingOptions,
-    prefixes: Sequence[list[int]] | None = None,
+    demands: Sequence[Demand] | None = None,
 ) -> list[list[Hypothesis]]:
     """One hypothesis per sentence: what a beam of one finds."""
-    constraints = Constraints(src_mask, options, prefixes)
+    constraints = Constraints(src_mask, options, demands)
     return roll_out(model, src, src_mask, options, constraints, lambda logits, *_: logits.argmax(dim=2))
 
 

@@ -1,7 +1,7 @@
 """How to search, and what a search returns; without torch."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 PENALTIES = ("mean", "paper")
 
@@ -12,6 +12,15 @@ class Hypothesis:
 
     tokens: list[int]
     score: float
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What the target of one sentence has to be like, in ids."""
+
+    prefix: list[int] = field(default_factory=list)  # how it begins
+    # What it contains: of each phrase one of the ways to write it, in any order.
+    phrases: list[list[list[int]]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from clearhead.model import Seq2Seq
 
 from .constraints import Constraints
 from .greedy import roll_out
-from .options import DecodingOptions, Hypothesis
+from .options import DecodingOptions, Demand, Hypothesis
 
 
 def sample(
@@ -21,10 +21,10 @@ def sample(
     src: Tensor,
     src_mask: Tensor,
     options: DecodingOptions,
-    prefixes: Sequence[list[int]] | None = None,
+    demands: Sequence[Demand] | None = None,
 ) -> list[list[Hypothesis]]:
     """`n_best` samples per sentence, the likeliest first."""
-    constraints = Constraints(src_mask, options, prefixes)
+    constraints = Constraints(src_mask, options, demands)
     steps = int(constraints.limits.max()) + 1
     draws = _draws(src, src_mask, options, steps).to(src.device)  # (B, W, steps)
 

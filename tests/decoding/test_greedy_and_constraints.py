@@ -6,7 +6,7 @@ import pytest
 
 from clearhead.data.batching import pad_sources
 from clearhead.data.tokenizer import EOS
-from clearhead.decoding import DecodingOptions, Hypothesis, search
+from clearhead.decoding import DecodingOptions, Demand, Hypothesis, search
 from clearhead.model import ModelOptions
 from tests.decoding.reference import (
     SOURCES,
@@ -29,7 +29,8 @@ each_width = pytest.mark.parametrize("beam", [1, 3])
 
 
 def found_by(model: Model, options: DecodingOptions, prefixes: list[Ids] | None = None) -> list[list[Hypothesis]]:
-    return search(model, *pad_sources(SOURCES), options, prefixes)
+    demands = [Demand(prefix) for prefix in prefixes] if prefixes is not None else None
+    return search(model, *pad_sources(SOURCES), options, demands)
 
 
 def assert_slow_search_agrees(model: Model, options: DecodingOptions, prefixes: list[Ids] | None = None) -> None:
@@ -160,5 +161,5 @@ def test_a_prefix_is_kept_to_when_others_leave_the_batch() -> None:
     "options", [DecodingOptions(beam=1), DecodingOptions(beam=3), DecodingOptions(temperature=1.0)]
 )
 def test_each_sentence_needs_its_prefix(options: DecodingOptions) -> None:
-    with pytest.raises(ValueError, match="there are 3 prefixes for 7 sentences"):
+    with pytest.raises(ValueError, match="there are 3 demands for 7 sentences"):
         found_by(eloquent_model(PAPER), options, [[5], [], [6]])

@@ -11,7 +11,7 @@ import torch
 
 from clearhead.data.batching import pad_sources
 from clearhead.data.tokenizer import BOS, EOS, PAD
-from clearhead.decoding import DecodingOptions, Hypothesis, search
+from clearhead.decoding import DecodingOptions, Demand, Hypothesis, search
 from clearhead.decoding.sampling import draw
 from clearhead.model import ModelOptions
 from tests.decoding.reference import (
@@ -166,7 +166,9 @@ def test_samples_keep_to_the_constraints(kind: ModelOptions) -> None:
     model = eloquent_model(kind)
     options = DecodingOptions(temperature=1.0, n_best=5, min_length=4, max_length=5)
     prefixes = [[5, 4, 3], [], [16], [7, 7], [11, 13], [], [4, 5, 6, 7, 8, 9, 10]]  # the last beats max_length
-    for prefix, found in zip(prefixes, search(model, *pad_sources(SOURCES), options, prefixes), strict=True):
+    for prefix, found in zip(
+        prefixes, search(model, *pad_sources(SOURCES), options, [Demand(ids) for ids in prefixes]), strict=True
+    ):
         assert len(found) == 5
         assert all(h.tokens[: len(prefix)] == prefix for h in found)
         assert all(4 <= len(h.tokens) <= max(5, len(prefix)) for h in found)

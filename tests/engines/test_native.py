@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from clearhead.decoding import DecodingOptions
+from clearhead.decoding import DecodingOptions, Demand
 from clearhead.engines import Engine
 from clearhead.engines import native as module
 from clearhead.engines.native import NativeEngine, batches_by_length
@@ -58,7 +58,7 @@ def test_prefixes_go_with_their_sources(engine: Engine, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "TOKENS_PER_BATCH", 41)
     sources = some_sources(7)
     prefixes = [[5 + place, 4] for place in range(7)]
-    found = engine.translate(sources, OPTIONS[1], prefixes)
+    found = engine.translate(sources, OPTIONS[1], [Demand(prefix) for prefix in prefixes])
     assert [hypotheses[0].tokens[:2] for hypotheses in found] == prefixes
 
 

@@ -23,10 +23,10 @@ def length_penalty(length: Tensor | int, options: DecodingOptions) -> Tensor | f
 
 
 class Finished:
-    """The hypotheses that have ended, and for each sentence the scores of the best n."""
+    """The hypotheses that have ended, and for each sentence the scores of as many of the best as the beam is wide."""
 
     def __init__(self, sentences: Tensor, options: DecodingOptions) -> None:
-        self.best = torch.full((len(sentences), options.n_best), NEVER, device=sentences.device)
+        self.best = torch.full((len(sentences), max(options.beam, options.n_best)), NEVER, device=sentences.device)
         self._options = options
         self._found: list[tuple[Tensor, Tensor, Tensor]] = []  # sentences (n,), scores (n,), tokens (n, t)
 
@@ -44,7 +44,7 @@ class Finished:
         for sentences, scores, tokens in self._found:
             for b, score, ids in zip(sentences.tolist(), scores.tolist(), tokens.tolist(), strict=True):
                 found[b].append(Hypothesis(ids, score))
-        return [sorted(some, key=lambda h: -h.score)[: self.best.shape[1]] for some in found]
+        return [sorted(some, key=lambda h: -h.score)[: self._options.n_best] for some in found]
 
 
 @torch.inference_mode()
@@ -57,43 +57,44 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each sentence.
 
-    At each step the W best continuations of all hypotheses together go on; one that ends gives up its place in
-    the beam, so that a beam of one is greedy search. A sentence is done when no place is left, or when even the
-    most that its live hypotheses can still reach is no better than what has been found: that never costs a
-    better one, since log-probabilities only fall and the penalty is largest at the length limit.
+    At each step the W best continuations that do not end go on; one that ends is found if it is among the W best
+    of all. A sentence is done when W were found and none that goes on is, by what it has so far, better than all of
+    them: Hugging Face's rule (`early_stopping=False`), of which CTranslate2's, W were found, is the first half. It
+    is also done when even the most that can still be reached is no better than the n best: that never costs a
+    better one, since log-probabilities only fall and the penalty is largest at the length limit. A beam of one is
+    greedy search. benchmarks/LOG.md compares the rules.
     """
     B, W, device = len(src), options.beam, src.device
     constraints = Constraints(src_mask, options, demands)
     state = model.encode(src, src_mask).repeat(W)
     sentences = torch.arange(B, device=device)  # which of the B we began with
+    is_open = torch.ones(B, dtype=torch.bool, device=device)
     finished = Finished(sentences, options)
-    places = torch.full((B, 1), W, device=device)  # of the beam that are not yet given up
     sums = torch.full((B, W), NEVER, device=device)  # log-probability of each live hypothesis
     sums[:, 0] = 0.0  # W empty hypotheses would be W times the same
     tokens = src.new_empty(B, W, 0)
     last = src.new_full((B * W, 1), BOS)
     while len(sentences):
         logits = model.logits(model.decode(last, state)[:, -1]).float().view(len(sentences), W, -1)
-        sums, parents, words = _best_continuations(logits, tokens, sums, constraints)
-        tokens = tokens.gather(1, parents[:, :, None].expand_as(tokens))  # (B, W, t)
-        is_real = (torch.arange(W, device=device) < places) & (sums > NEVER)
-        ends = is_real & (words == EOS)
-        finished.add(ends, sentences, sums, tokens)
-        places = places - ends.sum(dim=1, keepdim=True)
-        sums = torch.where(is_real & ~ends, sums, NEVER)
-        tokens = torch.cat([tokens, words[:, :, None]], dim=2)
+        best, parents, words = _best_continuations(logits, tokens, sums, constraints)
+        ends = (words == EOS) & (best > NEVER) & is_open[:, None]
+        finished.add(ends[:, :W], sentences, best[:, :W], _of(parents[:, :W], tokens))
+        sums, places = torch.where(words == EOS, NEVER, best).topk(W, dim=1)
+        parents, words = parents.gather(1, places), words.gather(1, places)
+        tokens = torch.cat([_of(parents, tokens), words[:, :, None]], dim=2)
         first_rows = torch.arange(0, len(sentences) * W, W, device=device)
         state = state.select((parents + first_rows[:, None]).flatten())
 
-        reachable = sums.amax(dim=1) / length_penalty(constraints.limits + 1, options)
-        open_ = (reachable > finished.best[sentences, -1]).nonzero().squeeze(1)
-        if len(open_) <= 0.75 * len(sentences):
-            sentences, places, sums, tokens = sentences[open_], places[open_], sums[open_], tokens[open_]
+        so_far = sums[:, 0] / length_penalty(tokens.shape[2], options)
+        reachable = sums[:, 0] / length_penalty(constraints.limits + 1, options)
+        found = finished.best[sentences]
+        is_open = is_open & (so_far > found[:, -1]) & (reachable > found[:, options.n_best - 1])
+        open_ = is_open.nonzero().squeeze(1)
+        if len(open_) <= 0.75 * len(sentences):  # else those that are done wait: not worth moving the others for
+            sentences, is_open, sums, tokens = sentences[open_], is_open[open_], sums[open_], tokens[open_]
             words = words[open_]
             state = state.keep(open_)
             constraints.keep(open_)
-        elif len(open_) < len(sentences):
-            places = _only(open_, places)  # done, but not worth moving the others for: find nothing more
         last = words.view(-1, 1)
     return finished.hypotheses()
 
@@ -101,18 +102,17 @@ def beam_search(
 def _best_continuations(
     logits: Tensor, tokens: Tensor, sums: Tensor, constraints: Constraints
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The best W of all W·V continuations: log-probability, hypothesis continued, and word, each (B, W)."""
+    """The best 2W of all W·V continuations, W of which do not end: log-probability, hypothesis continued, and word."""
     _, W, V = logits.shape
     log_total = logits.logsumexp(dim=2, keepdim=True)
     constraints.apply(logits, tokens)
-    k = min(W, V)  # no more than W of one hypothesis's continuations can be among the best W
+    k = min(W + 1, V)  # of one hypothesis's continuations no more than W that do not end can go on
     top, words = logits.topk(k, dim=2)
     candidates = sums[:, :, None] + top - log_total  # (B, W, k)
-    best, index = candidates.flatten(1).topk(W, dim=1)
+    best, index = candidates.flatten(1).topk(2 * W, dim=1)
     return best, index // k, words.flatten(1).gather(1, index)
 
 
-def _only(open_: Tensor, places: Tensor) -> Tensor:
-    kept = torch.zeros_like(places)
-    kept[open_] = places[open_]
-    return kept
+def _of(parents: Tensor, tokens: Tensor) -> Tensor:
+    """The tokens (B, W, t) of the hypotheses `parents` (B, W)."""
+    return tokens.gather(1, parents[:, :, None].expand(-1, -1, tokens.shape[2]))

@@ -22,8 +22,6 @@ class Constraints:
     def __init__(self, src_mask: Tensor, options: DecodingOptions, demands: Sequence[Demand] | None) -> None:
         B, device = len(src_mask), src_mask.device
         demands = [Demand()] * B if demands is None else demands
-        if len(demands) != B:
-            raise ValueError(f"there are {len(demands)} demands for {B} sentences; expected one for each")
         prefixes = [demand.prefix for demand in demands]
         longest = max(len(prefix) for prefix in prefixes)
         forced = [[*prefix, *[FREE] * (longest - len(prefix))] for prefix in prefixes]

@@ -92,21 +92,25 @@ def allowed_words(source: Ids, tokens: Ids, V: int, options: DecodingOptions, pr
 
 
 def slow_search(model: Model, source: Ids, options: DecodingOptions, prefix: Ids | None = None) -> list[Hypothesis]:
-    """Beam search for one sentence that goes on as long as the beam has a place left."""
-    prefix = prefix or []
-    places, live, finished = options.beam, [(0.0, list[int]())], list[Hypothesis]()
-    while live and places:
+    """Beam search for one sentence that does not ask what can still be reached."""
+    prefix, W = prefix or [], options.beam
+    live, finished = [(0.0, list[int]())], list[Hypothesis]()
+    while live:
         continued = []
         for total, tokens in live:
             log_p = next_log_probabilities(model, source, tokens)
             words = allowed_words(source, tokens, len(log_p), options, prefix)
             continued += [(total + log_p[word], [*tokens, word]) for word in words]
-        best = sorted(continued, reverse=True)[:places]
-        live = [(total, tokens) for total, tokens in best if tokens[-1] != EOS]
-        ended = [(total, tokens) for total, tokens in best if tokens[-1] == EOS]
-        places -= len(ended)
+        continued.sort(reverse=True)
+        ended = [(total, tokens) for total, tokens in continued[:W] if tokens[-1] == EOS]
+        live = [(total, tokens) for total, tokens in continued if tokens[-1] != EOS][:W]
         finished += [Hypothesis(tokens[:-1], total / penalty(len(tokens), options)) for total, tokens in ended]
-    return sorted(finished, key=lambda hypothesis: hypothesis.score, reverse=True)[: options.n_best]
+        finished.sort(key=lambda hypothesis: hypothesis.score, reverse=True)
+        if live and len(finished) >= W:
+            total, tokens = live[0]
+            if total / penalty(len(tokens), options) <= finished[W - 1].score:
+                break
+    return finished[: options.n_best]
 
 
 def assert_same(ours: list[Hypothesis], others: list[Hypothesis]) -> None:

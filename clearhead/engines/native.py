@@ -1,25 +1,48 @@
-"""The engine on torch: sorted by length, batched by tokens, put back in order."""
+"""The engine on torch: sorted by length, batched by tokens, shared among processes where that is faster."""
 
+import os
+import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+import torch
+
+from clearhead.checkpoint.manifest import read_manifest
+from clearhead.checkpoint.weights import WEIGHTS
 from clearhead.data.batching import make_batch, pad_sources
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis, search
 from clearhead.decoding.scoring import score
 from clearhead.model import Seq2Seq
 
 from . import in_order
+from .batches import batches_by_length
+from .workers import Batches, Found, Workers
 
 TOKENS_PER_BATCH = 4096  # source tokens times beam
+WORTH_STARTING = 8.0  # seconds of work that are left; processes take two or three to start
 
 
 class NativeEngine:
-    """Runs a model of ours on the device where it is."""
+    """Runs a model of ours on the device where it is; `deterministic`, each sentence for itself, whatever comes along.
+
+    Among others a sentence's numbers differ in the last digits, because products of other shapes sum in another order.
+    With `folder`, from which other processes can load the same model, the speed of one thread and of all of them is
+    measured on the first batches of the first long work; where more processes of one thread each are faster, they are
+    started, and kept.
+    """
 
     name = "native"
 
-    def __init__(self, model: Seq2Seq, device: str = "cpu") -> None:
+    def __init__(
+        self, model: Seq2Seq, device: str = "cpu", *, deterministic: bool = False, folder: Path | None = None
+    ) -> None:
+        self._workers: Workers | None = None
         self.model = model
         self.device = device
+        self.deterministic = deterministic
+        self._folder = folder if device == "cpu" and not deterministic else None
+        self._weights = read_manifest(folder)[WEIGHTS].sha256 if folder else ""
+        self._speeds: dict[int, float] = {}  # source tokens per second by the number of threads
 
     def lacks(self, options: DecodingOptions, demands: Sequence[Demand] | None = None) -> str | None:  # noqa: ARG002
         """Nothing: whatever the options can say was made for it."""
@@ -32,32 +55,63 @@ class NativeEngine:
 
     def translate_batches(
         self, sources: Sequence[list[int]], options: DecodingOptions, demands: Sequence[Demand] | None = None
-    ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
-        for places in batches_by_length([len(source) for source in sources], options.beam):
-            src, src_mask = pad_sources([sources[place] for place in places])
-            some = None if demands is None else [demands[place] for place in places]
-            found = search(self.model, src.to(self.device), src_mask.to(self.device), options, some)
-            yield places, found
+    ) -> Iterator[Found]:
+        batches = Batches(self._batches([len(source) for source in sources], options.beam), sources, options, demands)
+        while len(batches):
+            if self._workers and self._workers.are_ready:
+                yield from self._workers.translate(batches)
+            places = batches.take()
+            if places is not None:
+                yield places, self._timed(batches, places)
+                self._consider_workers(batches)
+
+    def search(
+        self, sources: Sequence[list[int]], options: DecodingOptions, demands: Sequence[Demand] | None = None
+    ) -> list[list[Hypothesis]]:
+        """All of them in one batch, here."""
+        src, src_mask = pad_sources(list(sources))
+        return search(self.model, src.to(self.device), src_mask.to(self.device), options, demands)
 
     def score(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         results: list[list[float]] = [[] for _ in sources]
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        for places in batches_by_length(lengths, beam=1):
+        for places in self._batches(lengths, beam=1):
             batch = make_batch([(sources[place], targets[place]) for place in places]).to(self.device)
             for place, log_probabilities in zip(places, score(self.model, batch), strict=True):
                 results[place] = log_probabilities
         return results
 
+    def close(self) -> None:
+        """End the processes, if there are any; more work starts new ones."""
+        if self._workers:
+            self._workers.close()
+        self._workers = None
 
-def batches_by_length(lengths: Sequence[int], beam: int) -> Iterator[list[int]]:
-    """Places of the longest first, so that whoever runs out of memory does so at once."""
-    batch: list[int] = []
-    longest = 0
-    for place in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        longest = longest or lengths[place] + 1
-        if batch and (len(batch) + 1) * longest * beam > TOKENS_PER_BATCH:
-            yield batch
-            batch, longest = [], lengths[place] + 1
-        batch.append(place)
-    if batch:
-        yield batch
+    def __del__(self) -> None:
+        self.close()
+
+    def _batches(self, lengths: Sequence[int], beam: int) -> list[list[int]]:
+        return list(batches_by_length(lengths, 0 if self.deterministic else TOKENS_PER_BATCH // beam))
+
+    def _timed(self, batches: Batches, places: list[int]) -> list[list[Hypothesis]]:
+        """Search; while both are not known, the speed with one thread or with all that there are is noted."""
+        sources, demands = batches.of(places)
+        threads = torch.get_num_threads()
+        now = 1 if self._folder and threads in self._speeds and 1 not in self._speeds else threads
+        if now != threads:
+            torch.set_num_threads(now)
+        started = time.perf_counter()
+        found = self.search(sources, batches.options, demands)
+        self._speeds.setdefault(now, batches.tokens(places) / (time.perf_counter() - started))
+        if now != threads:
+            torch.set_num_threads(threads)
+        return found
+
+    def _consider_workers(self, batches: Batches) -> None:
+        threads = torch.get_num_threads()
+        if self._folder is None or self._workers or threads == 1 or 1 not in self._speeds:
+            return
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads
+        together, apart = self._speeds[threads], self._speeds[1] * cores
+        if apart > 1.1 * together and batches.tokens_left() / together > WORTH_STARTING:
+            self._workers = Workers(self._folder, self._weights, cores)

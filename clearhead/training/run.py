@@ -21,6 +21,8 @@ from clearhead.checkpoint.model_folder import find_model, read_config
 from clearhead.checkpoint.run import checkpoint_folder, clean_run, newest_valid, steps
 from clearhead.checkpoint.weights import average, load_tensors
 from clearhead.data.prepare import Prepared, default_cache, open_prepared, prepare
+from clearhead.engines.choice import why_not_ct2
+from clearhead.engines.ct2_form import ct2_form
 from clearhead.errors import (
     BAD_DATA,
     DISK,
@@ -36,17 +38,22 @@ from clearhead.options import from_dict
 from clearhead.progress import progress
 
 from .distributed import Team, die_with_parent, is_member, join, launch
-from .loop import Stopped, Trainer, pick_device, say
-from .plan import Plan, make_plan, resolve, table_lines
+from .loop import Trainer
+from .plan import Plan, make_plan, table_lines
+from .position import Stopped
 from .product import write_model
-from .report import Log, loss_curve, model_card, write_text
+from .report import Log, loss_curve, model_card, say, write_text
 from .settings import Request, Settings, differences, from_toml, kind_of, to_toml
-from .validation import translate_validation, validation_loss
+from .step import pick_device
+from .validation import calibrate, translate_validation, validation_loss
 
 # Options that may change between the calls of one run: they do not change what a step computes (micro_tokens only in
 # the last digits, and whoever ran out of memory must be able to lower it).
 NOT_THE_STEP = "steps minutes patience samples grace collective_timeout average keep_best decode_pairs save_every"
 MAY_CHANGE = {f"training.{name}" for name in (*NOT_THE_STEP.split(), "micro_tokens", "tensorboard")}
+# Validation pairs translated at the end, for the scores and for their calibration: so many times those of each
+# validation, which keeps the cost in proportion and does not depend on the machine, but no more than are of use.
+CALIBRATED, MOST_CALIBRATED = 5, 1000
 
 
 def train(request: Request, out: Path) -> int:
@@ -149,7 +156,7 @@ def _begin(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
         say(out, f"data        {line}")
     for line in table_lines(len(prepared)):
         say(out, line)
-    settings, plan = _options_errors(lambda: make_plan(resolve(request, prepared), prepared))
+    settings, plan = _options_errors(lambda: make_plan(request, prepared))
     for line in plan.lines(settings):
         say(out, line)
     require_space(out, int(2.2 * 3 * 4 * plan.parameters))  # weights and Adam's two, and the checkpoint before
@@ -215,12 +222,13 @@ def _go_on(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
 def _as_asked_again(request: Request, old: Settings) -> Settings:
     """The old settings, overridden by whatever the user says this time."""
 
-    def overridden(before: Any, asked: Any) -> Any:
-        defaults = type(asked)()
-        said = {k: v for k, v in asdict(asked).items() if v != asdict(defaults)[k]}
-        return replace(before, **said)
+    def overridden(section: str, before: Any, asked: Any) -> Any:
+        values, defaults = asdict(asked), asdict(type(asked)())
+        if request.said is None:
+            return replace(before, **{k: v for k, v in values.items() if v != defaults[k]})
+        return replace(before, **{k: v for k, v in values.items() if f"{section}.{k}" in request.said})
 
-    training = overridden(old.training, request.training)
+    training = overridden("training", old.training, request.training)
     model = _options_errors(lambda: from_dict(type(old.model), {**asdict(old.model), **request.model}, "model"))
     return replace(
         old,
@@ -228,10 +236,10 @@ def _as_asked_again(request: Request, old: Settings) -> Settings:
         init_from=str(request.init_from or old.init_from),
         train=[str(f) for f in request.train] or old.train,
         valid=[str(f) for f in request.valid] or old.valid,
-        data=overridden(old.data, request.data),
+        data=overridden("data", old.data, request.data),
         model=model,
         training=replace(training, minutes=old.training.minutes),
-        decoding=overridden(old.decoding, request.decoding),
+        decoding=overridden("decoding", old.decoding, request.decoding),
     )
 
 
@@ -277,15 +285,30 @@ def _finish(out: Path, settings: Settings, plan: Plan, prepared: Prepared, comma
         losses[name] = validation_loss(model, prepared, Team(), device)
     chosen = min(losses, key=lambda name: losses[name])
     load_tensors(model, average([checkpoint_folder(out, step) for step in candidates[chosen]]))
-    pairs = max(settings.training.decode_pairs, 1)
+    pairs = min(CALIBRATED * max(settings.training.decode_pairs, 1), MOST_CALIBRATED)
+    say(out, f"finishing   translating {min(pairs, len(prepared.valid_source.ids)):,} validation pairs")
     scores, samples = translate_validation(model, prepared, Team(), device, settings.decoding, pairs)
     card = model_card(settings, plan, command, chosen, losses[chosen], scores, samples)
     write_text(out / "loss.svg", loss_curve(Log(out / "log.jsonl").events()))
     write_text(out / "README.md", card)
     about = {"of_steps": plan.steps, "weights": chosen, "valid_loss": losses[chosen], "bleu": scores.bleu}
-    write_model(out, settings, plan, model, about)
+    write_model(out, settings, plan, model, about, calibrate(samples, prepared))
+    _write_ct2_form(out)
     say(out, f"done: {scores} on {len(samples)} validation pairs; the weights are {chosen}")
     say(out, f"model       {out / 'model'}   try: clearhead translate {out}")
+
+
+def _write_ct2_form(out: Path) -> None:
+    """The model in CTranslate2's format too, so that the first translation need not wait for it; or why not."""
+    folder = find_model(out)
+    reason = why_not_ct2(folder)
+    if reason is None:
+        try:
+            ct2_form(folder)
+        except UserError as error:
+            reason = str(error)
+    if reason:
+        say(out, f"no fast form (ct2) was made: {reason}")
 
 
 def _candidates(out: Path, last: int) -> dict[str, list[int]]:

@@ -8,7 +8,8 @@ import torch
 from clearhead.decoding import DecodingOptions, Demand
 from clearhead.engines import Engine
 from clearhead.engines import native as module
-from clearhead.engines.native import NativeEngine, batches_by_length
+from clearhead.engines.batches import batches_by_length
+from clearhead.engines.native import NativeEngine
 from tests.samples import LSTM, PAPER, TARGET_WORDS, make_model
 
 
@@ -69,7 +70,7 @@ def test_nothing_is_nothing(engine: Engine) -> None:
 @pytest.mark.parametrize("beam", [1, 5])
 def test_batches_fit_and_the_longest_come_first(beam: int) -> None:
     lengths = [len(source) for source in some_sources(997, longest=101)] + [5000]
-    batches = list(batches_by_length(lengths, beam))
+    batches = list(batches_by_length(lengths, module.TOKENS_PER_BATCH // beam))
     assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
     flat = [lengths[place] for batch in batches for place in batch]
     assert flat == sorted(flat, reverse=True)

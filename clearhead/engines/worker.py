@@ -1,0 +1,39 @@
+"""One of the processes that the native engine shares its work with: `python -m clearhead.engines.worker MODEL THREADS`.
+
+It says which weights it has loaded, and then answers batches, a JSON object a line, until its input ends.
+"""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+
+from clearhead.checkpoint.manifest import read_manifest
+from clearhead.checkpoint.model import load_model
+from clearhead.checkpoint.weights import WEIGHTS
+from clearhead.decoding import DecodingOptions, Demand
+
+from .native import NativeEngine
+
+
+def main(folder: Path, threads: int, asked: Iterable[str], answers: TextIO) -> None:
+    torch.set_num_threads(threads)
+    model, _, _ = load_model(folder)
+    engine = NativeEngine(model)
+    print(json.dumps(read_manifest(folder)[WEIGHTS].sha256), file=answers, flush=True)
+    for line in asked:
+        print(json.dumps(_answer(engine, json.loads(line))), file=answers, flush=True)
+
+
+def _answer(engine: NativeEngine, batch: dict[str, Any]) -> list[list[tuple[list[int], float]]]:
+    demands = None if batch["demands"] is None else [Demand(**demand) for demand in batch["demands"]]
+    found = engine.search(batch["sources"], DecodingOptions(**batch["options"]), demands)
+    return [[(hypothesis.tokens, hypothesis.score) for hypothesis in hypotheses] for hypotheses in found]
+
+
+if __name__ == "__main__":
+    output, sys.stdout = sys.stdout, sys.stderr  # what else is printed must not be taken for an answer
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.stdin, output)

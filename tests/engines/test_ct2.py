@@ -1,0 +1,262 @@
+"""The engine on CTranslate2 gives what ours gives: the same scores, greedy the same texts, by beam nearly always."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from clearhead.convert.ctranslate2 import to_ctranslate2
+from clearhead.data.tokenizer import BOS, PAD
+from clearhead.decoding import DecodingOptions, Demand, Hypothesis
+from clearhead.engines import Engine
+from clearhead.engines import ct2 as module
+from clearhead.engines.ct2 import Ct2Engine
+from clearhead.engines.native import NativeEngine
+from clearhead.errors import BAD_DATA, UserError
+from tests.convert.test_ctranslate2 import EXPRESSIBLE
+from tests.convert.variants import save, save_talkative, save_variant
+from tests.samples import TARGET_WORDS
+
+Both = tuple[NativeEngine, Ct2Engine]
+
+
+def some_sources(n: int, longest: int = 11) -> list[list[int]]:
+    rng = random.Random(n)
+    return [[rng.randrange(4, TARGET_WORDS) for _ in range(rng.randint(1, longest))] for _ in range(n)]
+
+
+def make_engine(folder: Path, **options: bool | int) -> Ct2Engine:
+    to_ctranslate2(folder / "model", folder / "float32", "float32")
+    return Ct2Engine(folder / "float32", **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("talkative")
+
+
+@pytest.fixture(scope="module")
+def both(folder: Path) -> Both:
+    model = save_talkative(folder / "model")
+    return NativeEngine(model), make_engine(folder, workers=2)
+
+
+def texts(found: Sequence[Sequence[Hypothesis]]) -> list[list[int]]:
+    return [hypotheses[0].tokens for hypotheses in found]
+
+
+def best_scores(found: Sequence[Sequence[Hypothesis]]) -> list[float]:
+    return [hypotheses[0].score for hypotheses in found]
+
+
+GREEDY = {
+    "plain": DecodingOptions(beam=1),
+    "no-penalty": DecodingOptions(beam=1, alpha=0.0),
+    "short": DecodingOptions(beam=1, max_length=5),
+    "long": DecodingOptions(beam=1, min_length=7),
+    "blocked": DecodingOptions(beam=1, block_ngrams=2),
+}
+BEAM = {
+    "plain": DecodingOptions(beam=5),
+    "no-penalty": DecodingOptions(beam=5, alpha=0.0),
+    "half-penalty": DecodingOptions(beam=3, alpha=0.5),
+    "short": DecodingOptions(beam=3, max_length=5),
+    "long": DecodingOptions(beam=3, min_length=7),
+    "n-best": DecodingOptions(beam=5, n_best=3),
+}
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_greedy_search_finds_the_same(name: str, both: Both) -> None:
+    sources = some_sources(97)
+    ours, theirs = (engine.translate(sources, GREEDY[name]) for engine in both)
+    assert texts(theirs) == texts(ours)
+    assert best_scores(theirs) == pytest.approx(best_scores(ours), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", EXPRESSIBLE)
+def test_greedy_search_finds_the_same_in_every_variant(name: str, tmp_path: Path) -> None:
+    model = save_variant(tmp_path / "model", EXPRESSIBLE[name])
+    sources, options = some_sources(11), DecodingOptions(beam=1, max_length=17)
+    ours = NativeEngine(model).translate(sources, options)
+    theirs = make_engine(tmp_path, workers=1).translate(sources, options)
+    assert texts(theirs) == texts(ours)
+    assert best_scores(theirs) == pytest.approx(best_scores(ours), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", BEAM)
+def test_beam_search_finds_nearly_the_same(name: str, both: Both) -> None:
+    sources = some_sources(97)
+    native, engine = both
+    ours, theirs = (one.translate(sources, BEAM[name]) for one in both)
+    same = [a == b for a, b in zip(texts(theirs), texts(ours), strict=True)]
+    assert sum(same) >= 0.85 * len(sources)
+    for is_same, a, b in zip(same, best_scores(theirs), best_scores(ours), strict=True):
+        assert not is_same or a == pytest.approx(b, abs=1e-4)
+    difference = sum(best_scores(ours)) - sum(best_scores(theirs))
+    assert difference / len(sources) == pytest.approx(0, abs=0.01)
+    _check_ranks(native, sources, theirs, BEAM[name])
+    assert engine.name == "ct2"
+
+
+def _check_ranks(
+    native: Engine, sources: list[list[int]], found: list[list[Hypothesis]], options: DecodingOptions
+) -> None:
+    """Best first, each once, and each with the score that our model gives it."""
+    for source, hypotheses in zip(sources, found, strict=True):
+        assert len(hypotheses) == options.n_best
+        assert len({tuple(h.tokens) for h in hypotheses}) == len(hypotheses)
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+        rescored = native.score([source] * len(hypotheses), [h.tokens for h in hypotheses])
+        means = [sum(scores) / len(scores) ** options.alpha for scores in rescored]
+        assert [h.score for h in hypotheses] == pytest.approx(means, abs=2e-4)
+
+
+def test_prefixes_go_with_their_sources(both: Both) -> None:
+    sources = some_sources(29)
+    demands = [Demand([5, 6, 7][: place % 4]) for place in range(29)]
+    ours, theirs = (engine.translate(sources, DecodingOptions(beam=1), demands) for engine in both)
+    assert texts(theirs) == texts(ours)
+    assert best_scores(theirs) == pytest.approx(best_scores(ours), abs=1e-4)
+    found = both[1].translate(sources, BEAM["n-best"], demands)
+    assert all(h.tokens[: len(d.prefix)] == d.prefix for some, d in zip(found, demands, strict=True) for h in some)
+    _check_ranks(both[0], sources, found, BEAM["n-best"])
+
+
+def test_a_prefix_as_long_as_the_limit_is_all_there_is(both: Both) -> None:
+    sources, options = some_sources(3), DecodingOptions(beam=3, max_length=2)
+    for engine in both:
+        assert texts(engine.translate(sources, options, [Demand([5, 6, 7, 8])] * 3)) == [[5, 6, 7, 8]] * 3
+
+
+def test_a_limit_just_behind_the_prefix(both: Both) -> None:
+    sources, options = some_sources(23), DecodingOptions(beam=3, max_length=3)
+    for found in both[1].translate(sources, options, [Demand([5, 6])] * 23):
+        assert all(h.tokens[:2] == [5, 6] and len(h.tokens) <= 3 and PAD not in h.tokens for h in found)
+
+
+def test_each_sentence_has_its_own_limit(tmp_path: Path) -> None:
+    model = save_variant(tmp_path / "model", EXPRESSIBLE["paper"])  # it hardly ever ends
+    engine = make_engine(tmp_path, workers=1)
+    sources = some_sources(7, longest=41)
+    for beam in (1, 3):
+        options = DecodingOptions(beam=beam)
+        lengths = [len(text) for text in texts(engine.translate(sources, options))]
+        assert lengths == [len(text) for text in texts(NativeEngine(model).translate(sources, options))]
+        assert len(set(lengths)) > 2
+
+
+def test_pad_and_bos_are_never_said(tmp_path: Path) -> None:
+    model = save_variant(tmp_path / "model", EXPRESSIBLE["bias"])
+    model.output.bias.data[[PAD, BOS]] = 3.0
+    save(tmp_path / "model", model)
+    engine = make_engine(tmp_path, workers=1)
+    for beam in (1, 3):
+        options = DecodingOptions(beam=beam, max_length=7, n_best=beam)
+        found = engine.translate(some_sources(7), options)
+        assert not {PAD, BOS} & {token for some in found for h in some for token in h.tokens}
+        _check_ranks(NativeEngine(model), some_sources(7), found, options)
+
+
+def test_scores_are_ours(both: Both) -> None:
+    sources, targets = some_sources(13), [*some_sources(12)[::-1], []]
+    ours, theirs = (engine.score(sources, targets) for engine in both)
+    assert [len(row) for row in theirs] == [len(target) + 1 for target in targets]
+    for a, b in zip(ours, theirs, strict=True):
+        assert a == pytest.approx(b, abs=1e-4)
+
+
+def test_an_empty_source_gets_an_empty_target(both: Both) -> None:
+    native, engine = both
+    for beam in (1, 3):
+        first, (only,), _ = engine.translate([[5], [], [6, 7]], DecodingOptions(beam=beam))
+        assert only.tokens == []
+        assert only.score == pytest.approx(native.score([[]], [[]])[0][0], abs=1e-4)
+        assert first[0].score != only.score
+
+
+def test_nothing_is_nothing(both: Both) -> None:
+    assert both[1].translate([], DecodingOptions()) == []
+    assert both[1].score([], []) == []
+
+
+@pytest.mark.parametrize("budget", [1, 41, 4096])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_batched_equals_alone_and_order_is_restored(
+    budget: int, workers: int, folder: Path, both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Ct2Engine(folder / "float32", workers=workers)
+    sources = some_sources(37)
+    for options in (DecodingOptions(beam=1), DecodingOptions(beam=3, n_best=2)):
+        alone = [both[1].translate([source], options)[0] for source in sources]
+        monkeypatch.setattr(module, "TOKENS_PER_BATCH", budget)
+        together = engine.translate(sources, options)
+        assert [[h.tokens for h in some] for some in together] == [[h.tokens for h in some] for some in alone]
+
+
+def test_results_come_as_they_are_done(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TOKENS_PER_BATCH", 11)
+    sources = some_sources(37)
+    parts = both[1].translate_batches(sources, DecodingOptions(beam=1))
+    first = next(parts)
+    assert 0 < len(first[0]) < 37
+    places = sorted(place for places, _ in [first, *parts] for place in places)
+    assert places == list(range(37))
+
+
+def test_deterministic_is_one_sentence_at_a_time(folder: Path, both: Both) -> None:
+    engine = Ct2Engine(folder / "float32", deterministic=True, workers=2)
+    sources, options = some_sources(31), DecodingOptions(beam=3)
+    together = engine.translate(sources, options)
+    assert together == [engine.translate([source], options)[0] for source in sources]  # to the last digit
+    assert all(len(places) == 1 for places, _ in engine.translate_batches(sources, options))
+    assert texts(together) == texts(both[1].translate(sources, options))
+
+
+def test_it_says_what_it_lacks(both: Both) -> None:
+    _, engine = both
+    assert engine.lacks(DecodingOptions(block_ngrams=3, min_length=2), [Demand([5])]) is None
+    assert engine.lacks(DecodingOptions(temperature=0.7)) == "sampling"
+    assert engine.lacks(DecodingOptions(length_penalty="paper")) == "length_penalty paper"
+    assert engine.lacks(DecodingOptions(), [Demand(), Demand(phrases=[[[5]]])]) == "required phrases"
+    with pytest.raises(ValueError, match="CTranslate2 has no sampling; the native engine has"):
+        engine.translate([[5]], DecodingOptions(temperature=0.7))
+
+
+def test_a_source_longer_than_the_table_of_positions_is_an_error(tmp_path: Path) -> None:
+    save_variant(tmp_path / "model", EXPRESSIBLE["learned"])  # 31 positions
+    engine = make_engine(tmp_path, workers=1)
+    (found,) = engine.translate([[5] * 30], DecodingOptions(beam=1))
+    assert len(found[0].tokens) <= 30
+    with pytest.raises(UserError, match="a sentence has 32 tokens, but this model has no more than 31 pos") as caught:
+        engine.translate([[5] * 31], DecodingOptions(beam=1))
+    assert caught.value.exit_code == BAD_DATA
+
+
+COLD = """
+import sys
+from pathlib import Path
+from clearhead.engines.choice import open_engine
+from clearhead.decoding import DecodingOptions
+engine = open_engine(Path(sys.argv[1]), "ct2")
+print(engine.translate([[5, 6]], DecodingOptions(beam=2))[0][0].tokens)
+engine.score([[5, 6]], [[7]])
+for name in ("torch", "rich", "sacrebleu", "transformers"):
+    assert name not in sys.modules, name
+if len(sys.argv) > 2:
+    assert "numpy" not in sys.modules
+"""
+
+
+@pytest.mark.slow
+def test_no_torch_on_the_way(tmp_path: Path) -> None:
+    """Neither when the CTranslate2 folder has to be made nor when it is there; then not even numpy."""
+    save_talkative(tmp_path / "model")
+    runs = [
+        subprocess.run([sys.executable, "-c", COLD, tmp_path / "model", *more], check=True, capture_output=True)
+        for more in ([], ["made"])
+    ]
+    assert runs[0].stdout == runs[1].stdout

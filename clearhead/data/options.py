@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-TOKENIZERS = ("bpe", "unigram", "characters", "words")
+TOKENIZERS = ("bpe", "unigram", "characters", "words")  # those that are learned from a corpus
+IMPORTED = "imported"  # came with a model from elsewhere
 
 
 @dataclass(frozen=True)
@@ -11,7 +12,7 @@ class DataOptions:
 
     source_language: str | None = None  # en, de, zh, ...; chooses the scores' tokenizer
     target_language: str | None = None
-    tokenizer: str = "bpe"  # bpe | unigram | characters | words (split at white space)
+    tokenizer: str = "bpe"  # bpe | unigram | characters | words (split at white space); imported: only with a model
     joint: bool = True  # one vocabulary for both sides
     vocabulary: int | None = None  # words in each vocabulary; none given: from the corpus's size
     subword_dropout: float = 0.0  # rate at which merges are left out in training; bpe only
@@ -20,7 +21,7 @@ class DataOptions:
     max_dropped: float = 0.2  # more than this share of pairs left out is an error
 
     def __post_init__(self) -> None:
-        if self.tokenizer not in TOKENIZERS:
+        if self.tokenizer not in (*TOKENIZERS, IMPORTED):
             raise ValueError(f"tokenizer is {self.tokenizer!r}; expected one of {', '.join(TOKENIZERS)}")
         if self.vocabulary is not None and self.vocabulary < 8:
             raise ValueError(f"vocabulary is {self.vocabulary}; expected at least 8")

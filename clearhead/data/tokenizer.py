@@ -2,12 +2,14 @@
 
 Text is brought to Unicode's form NFC here and nowhere else. decode(encode(text)) is that text exactly, because what
 a vocabulary lacks is written as its UTF-8 bytes, which have the 256 ids after the special ones. Words are the
-exception: an unknown word is UNK, and any white space becomes one space.
+exception: an unknown word is UNK, and any white space becomes one space. So is what came with an imported model.
 """
 
+import base64
 import io
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
@@ -19,7 +21,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from clearhead.errors import BAD_DATA, DAMAGED, USAGE, UserError
 
-from .options import DataOptions
+from .options import IMPORTED, DataOptions
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 SPECIALS = 4  # ids from here on are words
@@ -29,7 +31,7 @@ BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 LEARNED = SPECIALS + 256  # ids from here on are learned, where there are bytes
 UNKNOWN = "⁇"  # how UNK reads, in SentencePiece too
 
-VOCABULARIES = ((10_000, 2_000), (20_000, 4_000), (100_000, 8_000), (1_000_000, 16_000))  # up to so many pairs, words
+VOCABULARIES = ((10_000, 2_000), (100_000, 4_000), (500_000, 8_000), (2_000_000, 16_000))  # up to so many pairs, words
 LARGEST_VOCABULARY = 32_000
 SMALLEST_VOCABULARY = 300  # with bytes; room for 20 characters and 20 merges
 SAMPLE = 1_000_000  # a vocabulary is learned from at most this many lines
@@ -38,13 +40,14 @@ LARGE_ALPHABET = 1000  # an alphabet of more characters leaves its rarest to the
 COVERAGE = 0.9995  # and keeps those that make up this share of the text
 
 SPACE = "▁"  # SentencePiece's sign for a space; in our text it is a character like any other
+LANGUAGE = re.compile(">>.*?<<")  # with this a text for a model of several target languages begins
 NO_MERGE = 2**31  # worse than any rank
 BOUNDARY = "\t"  # no piece that SentencePiece learns contains it
 UNLEARNABLE = {SPACE, BOUNDARY, "\n", "\0", "▅"}  # SentencePiece uses these itself, or skips lines that have them
 
 
 class Tokenizer(Protocol):
-    """What all three kinds can do; ids never include BOS or EOS."""
+    """What all kinds can do; ids never include BOS or EOS."""
 
     def __len__(self) -> int: ...
     def encode(self, text: str) -> list[int]: ...
@@ -59,7 +62,7 @@ class Subwords:
     """A SentencePiece model, BPE or unigram; `model` is the content of its file."""
 
     def __init__(self, model: bytes) -> None:
-        self._model = model
+        self.model = model
         self._processor = SentencePieceProcessor()
         self._processor.LoadFromSerializedProto(model)
         _require_ours(self._processor)
@@ -103,7 +106,7 @@ class Subwords:
         return self._processor.id_to_piece(ids)
 
     def save(self, folder: Path, name: str) -> None:
-        (folder / f"{name}.model").write_bytes(self._model)
+        (folder / f"{name}.model").write_bytes(self.model)
 
 
 class Characters:
@@ -166,6 +169,50 @@ class Words:
         _save_pieces("words", self._pieces[SPECIALS:], folder / f"{name}.json")
 
 
+class Imported:
+    """A SentencePiece model made elsewhere, which normalises as it likes, and the vocabulary that goes with it.
+
+    What MarianTokenizer does with `source.spm` and `vocab.json`: pieces get their ids by name, those without one
+    are UNK, and UNK is left out of the text. Unlike there, special tokens that are typed in a text are text.
+    """
+
+    def __init__(self, model: bytes, pieces: Sequence[str]) -> None:
+        self.model = model
+        self._processor = SentencePieceProcessor()
+        self._processor.LoadFromSerializedProto(model)
+        self._pieces = [*SPECIAL_PIECES, *pieces]
+        self._ids = {piece: SPECIALS + i for i, piece in enumerate(pieces)}
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def encode(self, text: str) -> list[int]:
+        language = LANGUAGE.match(text)
+        if language is None or language[0] not in self._ids:
+            return self._ids_of(self._processor.encode_as_pieces(text))
+        return [self._ids[language[0]], *self._ids_of(self._processor.encode_as_pieces(text[language.end() :]))]
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self.encode(text) for text in texts]
+
+    def encode_with_dropout(self, text: str, rate: float, seed: int) -> list[int]:
+        raise NotImplementedError("subword dropout needs a tokenizer that was trained here")
+
+    def _ids_of(self, pieces: list[str]) -> list[int]:
+        return [self._ids.get(piece, UNK) for piece in pieces]
+
+    def decode(self, ids: list[int]) -> str:
+        said = [self._pieces[i] for i in ids if i >= SPECIALS]
+        return self._processor.decode_pieces(said).replace(SPACE, " ").strip()
+
+    def pieces(self, ids: list[int]) -> list[str]:
+        return [self._pieces[i] for i in ids]
+
+    def save(self, folder: Path, name: str) -> None:
+        model = base64.b64encode(self.model).decode()
+        _save_pieces(IMPORTED, self._pieces[SPECIALS:], folder / f"{name}.json", model=model)
+
+
 def vocabulary_for(pairs: int) -> int:
     """The size of a vocabulary that suits a corpus of so many pairs."""
     return next((words for most, words in VOCABULARIES if pairs <= most), LARGEST_VOCABULARY)
@@ -174,6 +221,13 @@ def vocabulary_for(pairs: int) -> int:
 def train(lines: Iterable[str], options: DataOptions, seed: int, vocabulary: int) -> Tokenizer:
     """Learn at most `vocabulary` pieces from the lines; `seed` picks the sample if there are more than SAMPLE."""
     kind = options.tokenizer
+    if kind == IMPORTED:
+        raise UserError(
+            "IMPORTED_TOKENIZER",
+            f'data.tokenizer is "{IMPORTED}", which comes with a model and cannot be learned; '
+            'expected --init-from with an imported model, or a tokenizer that can be learned, such as "bpe"',
+            USAGE,
+        )
     if kind != "words" and vocabulary < SMALLEST_VOCABULARY:
         raise UserError(
             "VOCABULARY_TOO_SMALL",
@@ -314,16 +368,19 @@ def _require_ours(processor: SentencePieceProcessor) -> None:
         raise ValueError("special ids, bytes or the end of the file are missing")
 
 
-def _save_pieces(kind: str, pieces: list[str], path: Path) -> None:
-    path.write_text(json.dumps({"tokenizer": kind, "pieces": pieces}, ensure_ascii=False), encoding="utf-8")
+def _save_pieces(kind: str, pieces: list[str], path: Path, **more: str) -> None:
+    saved = {"tokenizer": kind, "pieces": pieces, **more}
+    path.write_text(json.dumps(saved, ensure_ascii=False), encoding="utf-8")
 
 
-def _load_pieces(path: Path) -> Characters | Words:
+def _load_pieces(path: Path) -> Characters | Words | Imported:
     saved = json.loads(path.read_text(encoding="utf-8"))
-    kinds: dict[str, type[Characters] | type[Words]] = {"characters": Characters, "words": Words}
-    kind, pieces = kinds[saved["tokenizer"]], saved["pieces"]
+    kind, pieces = saved["tokenizer"], saved["pieces"]
     if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
         raise ValueError("its pieces are not a list of strings")
-    if len(set(pieces)) != len(pieces) or (kind is Characters and max(map(len, pieces), default=1) > 1):
+    if len(set(pieces)) != len(pieces) or (kind == "characters" and max(map(len, pieces), default=1) > 1):
         raise ValueError("it has the same piece twice, or more than a character in one")
-    return kind(pieces)
+    if kind == IMPORTED:
+        return Imported(base64.b64decode(saved["model"], validate=True), pieces)
+    kinds: dict[str, type[Characters] | type[Words]] = {"characters": Characters, "words": Words}
+    return kinds[kind](pieces)

@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+from clearhead.checkpoint.weights import load_tensors
+from clearhead.convert.marian_weights import our_tensors
 from clearhead.model import TransformerOptions
 from clearhead.model.transformer import Transformer
 from tests.samples import random_source
@@ -57,39 +59,11 @@ def make_marian() -> Any:
     return marian
 
 
-def copy_attention(ours: Any, theirs: Any) -> None:
-    parts = theirs.q_proj, theirs.k_proj, theirs.v_proj
-    stacked = {name: torch.cat([getattr(part, name) for part in parts]) for name in ("weight", "bias")}
-    ours.projections.load_state_dict(stacked)
-    ours.output.load_state_dict(theirs.out_proj.state_dict())
-
-
-def copy_block(ours: Any, theirs: Any) -> None:
-    copy_attention(ours.attention, theirs.self_attn)
-    ours.around_attention.norm.load_state_dict(theirs.self_attn_layer_norm.state_dict())
-    ours.feed_forward.inner.load_state_dict(theirs.fc1.state_dict())
-    ours.feed_forward.outer.load_state_dict(theirs.fc2.state_dict())
-    ours.around_feed_forward.norm.load_state_dict(theirs.final_layer_norm.state_dict())
-
-
-def copy_marian(ours: Transformer, theirs: Any) -> None:
-    ours.source_embedding.load_state_dict(theirs.model.shared.state_dict())
-    for our_block, their_block in zip(ours.encoder, theirs.model.encoder.layers, strict=True):
-        copy_block(our_block, their_block)
-    for our_block, their_block in zip(ours.decoder, theirs.model.decoder.layers, strict=True):
-        copy_block(our_block, their_block)
-        copy_attention(our_block.cross_attention, their_block.encoder_attn)
-        norm: Any = our_block.around_cross_attention
-        norm.norm.load_state_dict(their_block.encoder_attn_layer_norm.state_dict())
-    with torch.no_grad():
-        ours.output.bias.copy_(theirs.final_logits_bias[0])
-
-
 @torch.no_grad()
 def test_logits_equal_marian() -> None:
     theirs = make_marian()
     ours = Transformer(OPTIONS).eval()
-    copy_marian(ours, theirs)
+    load_tensors(ours, our_tensors(theirs.state_dict(), OPTIONS))
 
     src, src_mask = random_source(5, 7)
     tgt = torch.randint(WORDS, (5, 11))

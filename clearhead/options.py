@@ -22,8 +22,11 @@ def from_dict(options: type[T], values: Mapping[str, Any], section: str) -> T:
             raise ValueError(
                 f"{section}.{key} is {value!r}, {_a(type(value).__name__)}; expected {_name(expected[key])}"
             )
-        if isinstance(value, float) and not math.isfinite(value):
+        if not _is_finite(value):
             raise ValueError(f"{section}.{key} is {value}; expected a finite number")
+    missing = [name for name, field in known.items() if _is_required(field) and name not in values]
+    if missing:
+        raise ValueError(f"{section} has no {', '.join(missing)}; expected it to have {', '.join(known)}")
     try:
         return options(**{key: _cast(value, expected[key]) for key, value in values.items()})
     except (ValueError, OverflowError) as error:
@@ -48,6 +51,8 @@ def nearest(key: str, known: Mapping[str, Any]) -> str:
 
 def _cast(value: Any, expected: Any) -> Any:
     """A whole number where a fraction is expected is fine in TOML and on the command line; it becomes a float."""
+    if typing.get_origin(expected) is list:
+        return [_cast(one, typing.get_args(expected)[0]) for one in value]
     kinds = typing.get_args(expected) or (expected,)
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return float(value) if is_whole and float in kinds and int not in kinds else value
@@ -56,6 +61,8 @@ def _cast(value: Any, expected: Any) -> Any:
 def _fits(value: Any, expected: Any) -> bool:
     if isinstance(expected, types.UnionType):
         return any(_fits(value, one) for one in typing.get_args(expected))
+    if typing.get_origin(expected) is list:
+        return isinstance(value, list) and all(_fits(one, typing.get_args(expected)[0]) for one in value)
     if expected is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if expected is type(None):
@@ -65,9 +72,21 @@ def _fits(value: Any, expected: Any) -> bool:
     return isinstance(value, expected)
 
 
+def _is_required(field: "dataclasses.Field[Any]") -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_finite(one) for one in value)
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 def _name(expected: Any) -> str:
     if isinstance(expected, types.UnionType):
         return " or ".join(_name(one) for one in typing.get_args(expected) if one is not type(None))
+    if typing.get_origin(expected) is list:
+        return f"a list, each of it {_name(typing.get_args(expected)[0])}"
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     return words.get(expected, str(expected))
 

@@ -1,6 +1,6 @@
 """Dictionaries to options: what is misspelt or of another type is refused, in words that help."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ class Lamp:
     lit: bool = False
     colour: str = "white"
     level: str | float = "high"
+    steps: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.watts < 1:
@@ -35,8 +36,8 @@ def test_nothing_given_is_all_defaults() -> None:
 
 
 def test_given_values_are_taken() -> None:
-    wanted = Lamp(7, 0.25, 1.5, True, "red", 0.3)
-    assert lamp(watts=7, brightness=0.25, fade=1.5, lit=True, colour="red", level=0.3) == wanted
+    wanted = Lamp(7, 0.25, 1.5, True, "red", 0.3, [0.1, 0.7])
+    assert lamp(watts=7, brightness=0.25, fade=1.5, lit=True, colour="red", level=0.3, steps=[0.1, 0.7]) == wanted
 
 
 @pytest.mark.parametrize("name", ["brightness", "fade", "level"])
@@ -44,6 +45,12 @@ def test_a_whole_number_becomes_a_float(name: str) -> None:
     value = getattr(lamp(**{name: 3}), name)
     assert value == 3
     assert type(value) is float
+
+
+def test_whole_numbers_in_a_list_become_floats() -> None:
+    steps = lamp(steps=[1, 0.5, 3]).steps
+    assert steps == [1.0, 0.5, 3.0]
+    assert {type(step) for step in steps} == {float}
 
 
 def test_a_whole_number_stays_one_where_it_belongs() -> None:
@@ -58,7 +65,7 @@ def test_none_is_fine_where_nothing_may_be_given() -> None:
     ("values", "message"),
     [
         ({"wats": 3}, "lamp has no option 'wats'; did you mean 'watts'?"),
-        ({"q": 3}, "lamp has no option 'q'; it has brightness, colour, fade, level, lit, watts"),
+        ({"q": 3}, "lamp has no option 'q'; it has brightness, colour, fade, level, lit, steps, watts"),
         ({"watts": True}, "lamp.watts is True, true or false; expected a whole number"),
         ({"watts": 3.0}, "lamp.watts is 3.0, a number; expected a whole number"),
         ({"watts": "3"}, "lamp.watts is '3', text; expected a whole number"),
@@ -72,6 +79,11 @@ def test_none_is_fine_where_nothing_may_be_given() -> None:
         ({"lit": "true"}, "lamp.lit is 'true', text; expected true or false"),
         ({"colour": 3}, "lamp.colour is 3, a whole number; expected text"),
         ({"level": False}, "lamp.level is False, true or false; expected text or a number"),
+        ({"steps": 0.5}, "lamp.steps is 0.5, a number; expected a list, each of it a number"),
+        ({"steps": [1.0, "2"]}, "lamp.steps is [1.0, '2'], a list; expected a list, each of it a number"),
+        ({"steps": [True]}, "lamp.steps is [True], a list; expected a list, each of it a number"),
+        ({"steps": [[1.0]]}, "lamp.steps is [[1.0]], a list; expected a list, each of it a number"),
+        ({"steps": [1.0, float("nan")]}, "lamp.steps is [1.0, nan]; expected a finite number"),
         ({"watts": 0}, "lamp: watts is 0; expected at least 1"),
     ],
 )
@@ -79,6 +91,20 @@ def test_what_does_not_fit_is_refused(values: dict[str, Any], message: str) -> N
     with pytest.raises(ValueError) as caught:
         from_dict(Lamp, values, "lamp")
     assert str(caught.value) == message
+
+
+@dataclass(frozen=True)
+class Bulb:
+    watts: int
+    volts: int
+    colour: str = "white"
+
+
+def test_what_has_no_default_must_be_there() -> None:
+    with pytest.raises(ValueError) as caught:
+        from_dict(Bulb, {"volts": 12}, "bulb")
+    assert str(caught.value) == "bulb has no watts; expected it to have watts, volts, colour"
+    assert from_dict(Bulb, {"volts": 12, "watts": 7}, "bulb") == Bulb(7, 12)
 
 
 def test_a_number_beyond_all_floats_is_refused() -> None:

@@ -1,7 +1,8 @@
 """A model folder {model.safetensors config.json <tokenizer files> MANIFEST.json}: where it is and what it says.
 
 config.json is a closed schema. `format` and `model` (its `kind` and options) must be there; `data` and `decoding`
-are options too; `tokenizer` and `about` hold plain values, which are shown or compared but never opened or run.
+are options too; `calibration`, which a finished model has, is what its scores mean; `tokenizer` and `about` hold plain
+values, which are shown or compared but never opened or run.
 """
 
 import math
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.data.options import DataOptions
+from clearhead.decoding.calibration import Calibration
 from clearhead.decoding.options import DecodingOptions
 from clearhead.errors import DAMAGED, MISSING, UserError
 from clearhead.model.options import ModelOptions, RNNOptions, TransformerOptions
@@ -22,7 +24,7 @@ from .manifest import FORMAT, MANIFEST, damaged, parse_json, read_file, require_
 CONFIG = "config.json"
 MODEL = "model"  # in a run folder
 KINDS: dict[str, type[ModelOptions]] = {"transformer": TransformerOptions, "rnn": RNNOptions}
-OPTIONS: dict[str, type] = {"data": DataOptions, "decoding": DecodingOptions}
+OPTIONS: dict[str, type] = {"data": DataOptions, "decoding": DecodingOptions, "calibration": Calibration}
 PLAIN = ("tokenizer", "about")
 LARGEST = 1 << 24  # of any size in the options; a matrix of two of them can still be counted in 64 bits
 

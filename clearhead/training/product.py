@@ -7,18 +7,28 @@ from typing import Any
 
 from clearhead.checkpoint.model import Model, save_model
 from clearhead.data.prepare import tokenizer_files
+from clearhead.decoding.calibration import Calibration
 
 from .plan import Plan
 from .settings import Settings
 
 
-def write_model(run: Path, settings: Settings, plan: Plan, model: Model, about: Mapping[str, Any]) -> None:
-    """Replace the run's model by this one; `about` says which weights these are."""
+def write_model(
+    run: Path,
+    settings: Settings,
+    plan: Plan,
+    model: Model,
+    about: Mapping[str, Any],
+    calibration: Calibration | None = None,
+) -> None:
+    """Replace the run's model by this one; `about` says which weights these are. Only finished ones are calibrated."""
     source, target = plan.languages
-    config = {
+    config: dict[str, Any] = {
         "data": asdict(replace(settings.data, source_language=source, target_language=target)),
         "decoding": asdict(settings.decoding),
         "about": dict(about),
     }
+    if calibration is not None:
+        config["calibration"] = asdict(calibration)
     files = {file.name: file.read_bytes() for file in tokenizer_files(Path(plan.prepared))}
     save_model(run / "model", model, config, files)

@@ -1,5 +1,6 @@
 """How good the model is now: loss on all validation pairs, scores and samples on translations of some of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -7,8 +8,11 @@ import torch
 from clearhead.data.batching import make_batch
 from clearhead.data.prepare import Prepared
 from clearhead.decoding import DecodingOptions
-from clearhead.engines.native import NativeEngine, batches_by_length
+from clearhead.decoding.calibration import Calibration
+from clearhead.engines.batches import batches_by_length
+from clearhead.engines.native import TOKENS_PER_BATCH, NativeEngine
 from clearhead.evaluation import Scores, score_translations
+from clearhead.evaluation.calibration import fit_calibration, length_limit
 from clearhead.model import Seq2Seq
 
 from .distributed import Team
@@ -20,6 +24,7 @@ class Sample:
     source: str
     reference: str
     translation: str
+    score: float  # the model's own
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ def validation_loss(model: Seq2Seq, prepared: Prepared, team: Team, device: str)
     mine = range(team.rank, len(source), team.size)
     total = torch.zeros(2, dtype=torch.float64)
     lengths = [max(len(source[row]), len(target[row])) for row in mine]
-    for places in batches_by_length(lengths, beam=1):
+    for places in batches_by_length(lengths, TOKENS_PER_BATCH):
         rows = [mine[place] for place in places]
         batch = make_batch([(source[row].tolist(), target[row].tolist()) for row in rows]).to(device)
         total += torch.tensor([float(batch_loss(model, batch, 0.0, 1)), batch.tokens], dtype=torch.float64)
@@ -54,13 +59,20 @@ def translate_validation(
     wanted = [i * count // min(pairs, count) for i in range(min(pairs, count))]
     mine = wanted[team.rank :: team.size]
     found = NativeEngine(model, device).translate([prepared.valid_source.ids[i].tolist() for i in mine], options)
-    texts = [prepared.target_tokenizer.decode(hypotheses[0].tokens) for hypotheses in found]
-    shares = team.gather(texts)
-    translations = [shares[i % team.size][i // team.size] for i in range(len(wanted))]
+    best = [(prepared.target_tokenizer.decode(hypotheses[0].tokens), hypotheses[0].score) for hypotheses in found]
+    shares = team.gather(best)
     samples = [
-        Sample(prepared.valid_source.string(i), prepared.valid_target.string(i), text)
-        for i, text in zip(wanted, translations, strict=True)
+        Sample(
+            prepared.valid_source.string(row), prepared.valid_target.string(row), *shares[i % team.size][i // team.size]
+        )
+        for i, row in enumerate(wanted)
     ]
-    language = prepared.facts["languages"][1]
-    references = [sample.reference for sample in samples]
-    return score_translations(translations, references, language), samples
+    translations, references = [s.translation for s in samples], [s.reference for s in samples]
+    return score_translations(translations, references, prepared.facts["languages"][1]), samples
+
+
+def calibrate(samples: Sequence[Sample], prepared: Prepared) -> Calibration:
+    """What the scores of these translations say about new ones; how long targets are is seen in the training pairs."""
+    scores, translations, references = zip(*((s.score, s.translation, s.reference) for s in samples), strict=True)
+    limit = length_limit(prepared.source.ids.lengths, prepared.target.ids.lengths)
+    return fit_calibration(scores, translations, references, limit)

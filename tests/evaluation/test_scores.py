@@ -4,6 +4,7 @@ import pytest
 import sacrebleu
 
 from clearhead.evaluation import score_translations
+from clearhead.evaluation.scores import metrics_for
 
 ENGLISH = ["the cat sat on the mat today", "a dog runs in the park"]
 CHINESE = ["2026年3月4日星期三", "今天天气很好。"]
@@ -49,3 +50,18 @@ def test_the_best_is_100() -> None:
 def test_each_translation_needs_its_reference() -> None:
     with pytest.raises(ValueError):
         score_translations(ENGLISH, ENGLISH[:1], "en")
+
+
+@pytest.mark.parametrize(
+    ("language", "asian"), [("zh", True), ("zh-TW", True), ("ja", True), ("de", False), ("ko", False)]
+)
+def test_ter_counts_characters_where_words_have_no_spaces(language: str, asian: bool) -> None:
+    ter = metrics_for(language)["ter"]
+    score = ter.corpus_score(["今天天气不好。", "一"], [CHINESE[1:] + ["一"]]).score
+    assert f"asian:{'yes' if asian else 'no'}" in str(ter.get_signature())
+    assert score == (100 / 8 if asian else 50)  # one of eight characters, or one of two sentences
+
+
+def test_sacrebleu_gives_no_advice_on_text_that_looks_tokenized(caplog: pytest.LogCaptureFixture) -> None:
+    score_translations(["a cat ."] * 101, ["a cat ."] * 101, "en")
+    assert not caplog.records

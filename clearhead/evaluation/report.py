@@ -1,0 +1,154 @@
+"""One report on one model or several: scores with their intervals, what differs significantly, and speed."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from clearhead.decoding import DecodingOptions
+from clearhead.progress import progress
+from clearhead.translator import Translator, load
+
+from .parallel import Parallel, read_parallel
+from .significance import RESAMPLES, SEED, TRIALS, Counts, count, interval, p_value
+
+NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "exact_match": "exact match"}
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Of translating alone: the model was loaded before. Tokens are the translations', in the model's vocabulary."""
+
+    seconds: float
+    sentences_per_second: float
+    tokens_per_second: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one model did; `scores`, `intervals` and `p_values` by the keys of NAMES."""
+
+    model: str
+    engine: str
+    beam: int
+    scores: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+    speed: Speed
+    p_values: dict[str, float] = field(default_factory=dict)  # that it is no better or worse than the first model
+
+    def to_dict(self) -> dict[str, Any]:
+        values = {"model": self.model, "engine": self.engine, "beam": self.beam, **self.scores}
+        values |= {"intervals": {name: list(ends) for name, ends in self.intervals.items()}, **asdict(self.speed)}
+        return values | ({"p_values": self.p_values} if self.p_values else {})
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The model that was asked about, and the baselines that it is compared with."""
+
+    sentences: int
+    left_out: int  # pairs of which one side is empty or no UTF-8
+    language: str
+    signatures: dict[str, str]
+    result: Result
+    baselines: list[Result]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For --json: the model's own numbers are on top."""
+        return {
+            **self.result.to_dict(),
+            "signatures": self.signatures,
+            "sentences": self.sentences,
+            "left_out": self.left_out,
+            "language": self.language,
+            "bootstrap": {"resamples": RESAMPLES, "seed": SEED},
+            **({"baselines": [result.to_dict() for result in self.baselines]} if self.baselines else {}),
+        }
+
+    def lines(self) -> list[str]:
+        """For people."""
+        left_out = f"; {self.left_out:,} left out: a side is empty or no UTF-8" if self.left_out else ""
+        lines = [f"{self.sentences:,} pairs, target language {self.language}{left_out}"]
+        for result in (self.result, *self.baselines):
+            lines += ["", *_result_lines(result, self.result)]
+        lines += ["", f"95 %: by bootstrap, {RESAMPLES:,} times, seed {SEED}. TER: lower is better."]
+        if self.baselines:
+            lines.append(
+                f"p: of a difference from {self.result.model} by chance alone, approximate randomisation, "
+                f"{TRIALS:,} trials."
+            )
+        return lines + [f"{NAMES[name]}: {signature}" for name, signature in self.signatures.items()]
+
+
+def evaluate(
+    model: Path, files: Sequence[Path], baselines: Sequence[Path] = (), beam: int | None = None, engine: str = "auto"
+) -> Evaluation:
+    """Translate a test set and score it; `files` are its source and reference, or one .tsv or .jsonl."""
+    test = read_parallel(files)
+    first, *others = (load(path, engine) for path in (model, *baselines))  # whatever is wrong with them is said first
+    language = first.languages[1]
+    result, counts = _evaluate(str(model), first, test, beam, language)
+    compared = []
+    for path, translator in zip(baselines, others, strict=True):
+        other, other_counts = _evaluate(str(path), translator, test, beam, language)
+        with progress("comparing") as bar:
+            for done, name in enumerate(counts):
+                bar.update(done, len(counts), NAMES[name])
+                other.p_values[name] = p_value(counts[name], other_counts[name])
+        compared.append(other)
+    signatures = {name: one.signature for name, one in counts.items() if one.signature}
+    return Evaluation(len(test.sources), test.left_out, language, signatures, result, compared)
+
+
+def _evaluate(
+    name: str, translator: Translator, test: Parallel, beam: int | None, language: str
+) -> tuple[Result, dict[str, Counts]]:
+    options = translator.options(beam)
+    translations, seconds = _translate(translator, test.sources, options)
+    tokens = sum(len(ids) + 1 for ids in translator.target_tokenizer.encode_many(translations))  # and EOS
+    with progress("scoring") as bar:
+
+        def tell(metric: str, done: int) -> None:
+            bar.update(done, len(translations), f"sentences, {NAMES[metric]}")
+
+        counts = count(translations, test.references, language, tell)
+        intervals = {key: interval(one) for key, one in counts.items()}
+    return Result(
+        name,
+        "native" if translator.engine.lacks(options) else translator.engine.name,
+        options.beam,
+        {key: one.score for key, one in counts.items()},
+        intervals,
+        Speed(seconds, len(translations) / seconds, tokens / seconds),
+    ), counts
+
+
+def _translate(translator: Translator, sources: list[str], options: DecodingOptions) -> tuple[list[str], float]:
+    """The translations, and the seconds they took."""
+    translations = [""] * len(sources)
+    done = 0
+    started = perf_counter()
+    with progress("translating") as bar:
+        for places, found in translator.stream(sources, options):
+            for place, (best, *_) in zip(places, found, strict=True):
+                translations[place] = best.text
+            done += len(places)
+            bar.update(done, len(sources), "sentences")
+    return translations, perf_counter() - started
+
+
+def _result_lines(result: Result, first: Result) -> list[str]:
+    speed = result.speed
+    lines = [
+        f"{result.model} ({result.engine}, beam {result.beam}): {speed.seconds:,.1f} s, "
+        f"{speed.sentences_per_second:,.1f} sentences/s, {speed.tokens_per_second:,.0f} target tokens/s"
+    ]
+    for key, score in result.scores.items():
+        scale, unit = (100, " %") if key == "exact_match" else (1, "")
+        low, high = (f"{scale * end:.1f}" for end in result.intervals[key])
+        line = f"  {NAMES[key]:<12} {scale * score:5.1f}{unit:<2}  95 %: {low} to {high}"
+        if key in result.p_values:
+            line = f"{line:<46} {scale * (score - first.scores[key]):+.1f}, p = {result.p_values[key]:.4f}"
+        lines.append(line)
+    return lines

@@ -1,0 +1,48 @@
+"""A finished run says what its scores mean; an unfinished one does not yet."""
+
+from pathlib import Path
+
+import pytest
+
+from clearhead.checkpoint.model import load_model
+from clearhead.checkpoint.model_folder import find_model, read_config
+from clearhead.data.prepare import open_prepared
+from clearhead.decoding.calibration import Calibration
+from clearhead.engines.native import NativeEngine
+from clearhead.evaluation.calibration import SPARE, fit_calibration, length_limit
+from clearhead.failpoint import FailpointError
+from clearhead.options import from_dict
+from clearhead.training.run import read_run
+
+from .conftest import Straight
+from .toy import STEPS, Toy
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_finished_model_is_calibrated_on_its_validation_pairs(straight: Straight) -> None:
+    """3 pairs are decoded at each validation, five times as many at the end, which here are all."""
+    model, config, _ = load_model(straight())
+    settings, plan = read_run(straight())
+    prepared = open_prepared(Path(plan.prepared))
+    sources = [prepared.valid_source.ids[row].tolist() for row in range(len(prepared.valid_source.ids))]
+    best = [found[0] for found in NativeEngine(model).translate(sources, settings.decoding)]
+    wanted = fit_calibration(
+        [hypothesis.score for hypothesis in best],
+        [prepared.target_tokenizer.decode(hypothesis.tokens) for hypothesis in best],
+        [prepared.valid_target.string(row) for row in range(len(sources))],
+        length_limit(prepared.source.ids.lengths, prepared.target.ids.lengths),
+    )
+    found = from_dict(Calibration, config["calibration"], "calibration")
+    assert found.scores == pytest.approx(wanted.scores)
+    assert found.confidences == pytest.approx(wanted.confidences)
+    assert found.low == pytest.approx(wanted.low)
+    assert found.longest(6) == wanted.longest(6) == 6 + SPARE  # the toy's targets are as long as their sources
+
+
+def test_an_unfinished_model_is_not(toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEARHEAD_TESTING", "1")
+    monkeypatch.setenv("CLEARHEAD_FAILPOINT", f"train.step.{STEPS}:raise")
+    with pytest.raises(FailpointError):
+        toy.train(tmp_path / "run")
+    assert "calibration" not in read_config(find_model(tmp_path / "run"))

@@ -49,6 +49,7 @@ def make_request(recipe: str | None, flags: Flags, sets: Sequence[str] = ()) -> 
             decoding=from_dict(DecodingOptions, merged["decoding"], "decoding"),
             init_from=flags.init_from,
             command=flags.command,
+            said=frozenset(f"{section}.{key}" for section, values in merged.items() for key in values),
         )
     except ValueError as error:
         raise UserError("OPTIONS", str(error), USAGE) from error

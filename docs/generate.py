@@ -13,7 +13,7 @@ from clearhead.data.options import DataOptions
 from clearhead.decoding import DecodingOptions
 from clearhead.model import SIZES, RNNOptions, TransformerOptions, build
 from clearhead.training.options import TrainingOptions
-from clearhead.training.plan import TABLE
+from clearhead.training.plan import FEW_EPOCHS, LITTLE_DROPOUT, NORM, TABLE
 
 PAGE = Path(__file__).parent / "options.md"
 README = Path(__file__).parent.parent / "README.md"
@@ -34,6 +34,12 @@ def option_table(options: type) -> str:
         default = "" if option.default is None else f"`{option.default!r}`"
         rows.append(f"| `{option.name}` | {default} | {comment.replace('|', 'or')} |")
     return "\n".join(rows)
+
+
+CHOSEN = (
+    f'From the number of pairs in the corpus. Transformers of a named size get `norm = "{NORM}"` instead of '
+    f"`post`, the paper's, and dropout {LITTLE_DROPOUT} where `--minutes` allow fewer than {FEW_EPOCHS} epochs."
+)
 
 
 def size_table() -> str:
@@ -75,7 +81,7 @@ def page() -> str:
         "# Options\n\nWritten by `make docs` from the code; each default stands there and nowhere else.",
         f"## Named sizes\n\nAt {WORDS:,} words, shared by source and target (`rnn`: by target and output).",
         size_table(),
-        f"## What is taken where nothing is said\n\nFrom the number of pairs in the corpus.\n\n{fitting_table()}",
+        f"## What is taken where nothing is said\n\n{CHOSEN}\n\n{fitting_table()}",
     ]
     for title, options in (
         ("[data]", DataOptions),

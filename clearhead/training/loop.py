@@ -5,25 +5,22 @@ anew at every step and the data's order is a function of the epoch, so that a ru
 with the same weights, bit for bit, as one that was not.
 """
 
-import contextlib
-import hashlib
 import math
 import signal
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from clearhead.checkpoint.model import load_model
 from clearhead.checkpoint.optimizer import load_optimizer, optimizer_tensors
 from clearhead.checkpoint.run import newest_valid, save_checkpoint, steps, thin
 from clearhead.checkpoint.weights import NonFinite, load_weights
-from clearhead.data.batching import Batch, epoch_batches, make_batch, share
+from clearhead.data.batching import epoch_batches
 from clearhead.data.prepare import Prepared
 from clearhead.decoding import DecodingOptions
 from clearhead.errors import DISK, DIVERGED, INTERRUPTED, TERMINATED, TRY_AGAIN, USAGE, UserError, warning_line
@@ -34,43 +31,18 @@ from clearhead.progress import Bar, progress
 from clearhead.training import schedule
 
 from .distributed import Team
+from .gradients import Gradients, OutOfMemory
 from .plan import Plan
+from .position import Position, Stopped
 from .product import write_model
-from .report import Board, Log
+from .report import Board, Log, say
 from .settings import Settings
-from .step import backward, make_optimizer, pairs_of, set_rate
+from .step import make_optimizer, pick_device, set_rate
 from .validation import Sample, translate_validation, validation_loss
 
 DISK_FAILURES = 3  # in a row before the run gives up
 BAD_UPDATES = 3  # in a row
 BAD_SHARE = 10  # of the last 1,000 updates
-OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
-
-
-@dataclass
-class Position:
-    """Where a run is: what state.json holds besides the weights and the optimizer."""
-
-    step: int = 0  # updates done
-    epoch: int = 0
-    batch: int = 0  # batches of this epoch that are done
-    best: list[tuple[float, int]] = field(default_factory=list)  # (validation loss, step), best first
-    worse: int = 0  # validations since the best one
-    bad: list[int] = field(default_factory=list)  # the steps among the last 1,000 that were skipped
-    in_a_row: int = 0  # of them
-    micro_tokens: int = 0
-    level: float = 0.0  # running mean of the loss and of its square's deviation, to notice explosions
-    spread: float = 0.0
-    stopped_early: bool = False
-    planned: int = 0  # the steps that were asked for at that time
-
-
-class Stopped(UserError):  # noqa: N818 (it is no error)
-    """The run was told to stop; its state is saved."""
-
-    def __init__(self, exit_code: int, step: int) -> None:
-        kept = f"saved step {step}" if step else "nothing was trained yet"
-        super().__init__("STOPPED", f"stopped by a signal; {kept}. Next: the same command goes on", exit_code)
 
 
 class Trainer:
@@ -85,6 +57,7 @@ class Trainer:
         self.model = build(settings.model).to(self.device)
         multiply_in(self.model, getattr(torch, plan.precision))
         self.optimizer = make_optimizer(self.model, self.options)
+        self.gradients = Gradients(self.model, prepared, settings, team, self.device)
         self.position = Position(micro_tokens=self.options.micro_tokens)
         self.log, self.bad_batches = Log(run / "log.jsonl"), Log(run / "bad_batches.jsonl")
         self.board = Board(run / "tensorboard") if self.options.tensorboard and team.leads else None
@@ -134,8 +107,11 @@ class Trainer:
         """One update; an exit code if some process was told to stop meanwhile."""
         here = self.position
         step = here.step + 1
-        tokens = int((self._lengths[1][rows] + 1).sum())
-        loss, told = self._exchange(*self._backward(rows, step, tokens), tokens)
+        try:
+            loss, told = self.gradients.of(rows, here, lambda: self._told_to_stop, self._warn)
+        except OutOfMemory as error:
+            advice = "Lower training.micro_tokens, or start anew with a smaller preset"
+            raise UserError("MEMORY", f"{error}. {self._kept()} {advice}", TRY_AGAIN) from error
         rate = self.rate(step)
         norm = self._clip()
         set_rate(self.optimizer, rate)
@@ -148,7 +124,9 @@ class Trainer:
             self._skip(step, rows, loss, norm)
         self.optimizer.zero_grad(set_to_none=True)
         if self.team.leads:
-            self._record({"step": step, "loss": loss, "rate": rate, "norm": norm, "tokens": tokens})
+            self._record(
+                {"step": step, "loss": loss, "rate": rate, "norm": norm, "tokens": self.gradients.tokens(rows)}
+            )
             bar.update(step, self.plan.steps, f"loss {loss:.3f}")
         return told
 
@@ -160,88 +138,6 @@ class Trainer:
         if options.schedule == "cosine":
             return schedule.cosine(step, peak, warmup, self.plan.steps)
         return schedule.inverse_square_root(step, peak, warmup)
-
-    def _backward(self, rows: np.ndarray, step: int, tokens: int) -> tuple[Tensor, int]:
-        """Gradients of this process's share; if memory is short once, in smaller pieces from then on.
-
-        Its part of the loss, divided by `tokens`, and the target tokens that it really had.
-        """
-        mine = share(rows, self.team.rank, self.team.size)
-        for attempt in range(2):
-            torch.manual_seed(_mix(self.options.seed, step, self.team.rank))
-            try:
-                failpoint(f"train.step.{step}")
-                batches = [self._batch(some) for some in self._pieces(mine)]
-                loss = backward(self.model, batches, self.options.label_smoothing, tokens)
-                return loss, sum(batch.tokens for batch in batches)
-            except (RuntimeError, MemoryError) as error:
-                if not (isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)):
-                    raise
-                self.optimizer.zero_grad(set_to_none=True)
-                self._shrink(attempt, mine, error)
-        raise AssertionError("unreachable")
-
-    def _shrink(self, attempt: int, rows: np.ndarray, error: Exception) -> None:
-        here = self.position
-        if attempt:
-            raise UserError(
-                "MEMORY",
-                f"memory ran out with {here.micro_tokens} tokens at a time, after halving them once. "
-                f"{self._kept()} Lower training.micro_tokens, or start anew with a smaller preset",
-                TRY_AGAIN,
-            ) from error
-        cost = len(rows) * self._longest(rows)  # the batch may be smaller than what was allowed
-        here.micro_tokens = max(1, min(here.micro_tokens, cost) // 2)
-        self._warn("MEMORY", f"memory ran out; going on with {here.micro_tokens} tokens at a time, the same update")
-
-    def _pieces(self, rows: np.ndarray) -> list[np.ndarray]:
-        """Rows that together cost at most `micro_tokens`."""
-        if not len(rows):
-            return []
-        at_a_time = max(1, self.position.micro_tokens // self._longest(rows))
-        return [rows[start : start + at_a_time] for start in range(0, len(rows), at_a_time)]
-
-    def _longest(self, rows: np.ndarray) -> int:
-        return int(np.maximum(*(lengths[rows] for lengths in self._lengths)).max()) + 1
-
-    def _batch(self, rows: np.ndarray) -> Batch:
-        prepared, rate = self.prepared, self.settings.data.subword_dropout
-        if not rate:
-            return pairs_of(prepared, rows).to(self.device)
-        pairs = []
-        for row in map(int, rows):
-            seed = _mix(self.options.seed, self.position.epoch, row)
-            sides = (prepared.source, prepared.source_tokenizer), (prepared.target, prepared.target_tokenizer)
-            source, target = (tok.encode_with_dropout(side.string(row), rate, seed) for side, tok in sides)
-            pairs.append((source, target))
-        return make_batch(pairs).to(self.device)
-
-    def _exchange(self, loss: Tensor, real_tokens: int, tokens: int) -> tuple[float, int]:
-        """Sum the gradients and losses of all processes; the exit code if one of them was told to stop."""
-        told = [float(self._told_to_stop == code) for code in (TERMINATED, INTERRUPTED)]
-        word = torch.tensor([float(loss), real_tokens, *told], dtype=torch.float64)
-        self.team.add_up(word)
-        if self.team.size > 1:
-            self._add_up_gradients()
-        code = TERMINATED if word[2] else INTERRUPTED if word[3] else 0
-        if int(word[1]) == tokens:
-            return float(word[0]), code
-        correction = tokens / int(word[1])  # subword dropout makes more tokens; how many is known only now
-        for parameter in self.model.parameters():
-            if parameter.grad is not None:
-                parameter.grad *= correction
-        return float(word[0]) * correction, code
-
-    def _add_up_gradients(self) -> None:
-        parameters = list(self.model.parameters())
-        for parameter in parameters:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        flat = torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
-        self.team.add_up(flat)
-        for parameter, piece in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
-            assert parameter.grad is not None
-            parameter.grad.copy_(piece.view_as(parameter))
 
     def _clip(self) -> float:
         limit = self.options.clip or math.inf
@@ -395,25 +291,6 @@ class Trainer:
         except RuntimeError as error:
             message = f"the model in {folder} has other sizes than the options say; leave [model] and preset out"
             raise UserError("INIT_FROM", message, USAGE) from error
-
-
-def pick_device() -> str:
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
-def say(run: Path, text: str) -> None:
-    """To the terminal and to run.log."""
-    print(text, file=sys.stderr, flush=True)
-    # A full disk is reported where it matters: when a checkpoint cannot be saved.
-    with contextlib.suppress(OSError), (run / "run.log").open("a", encoding="utf-8") as file:
-        file.write(text + "\n")
-
-
-def _mix(*numbers: int) -> int:
-    """One seed from several numbers."""
-    return int.from_bytes(hashlib.blake2b(repr(numbers).encode(), digest_size=7).digest(), "little")
 
 
 def _shown(text: str) -> str:

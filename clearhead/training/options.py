@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-SCHEDULES = ("inverse-sqrt", "cosine", "paper")
+SCHEDULES = ("cosine", "inverse-sqrt", "paper")
 PRECISIONS = ("auto", "float32", "bfloat16")
 
 
@@ -16,7 +16,7 @@ class TrainingOptions:
     micro_tokens: int = 8192  # at most this many of them go through the model at a time
     peak_rate: float | None = None  # highest learning rate; schedule = "paper" needs none
     warmup: int | None = None  # updates until the peak
-    schedule: str = "inverse-sqrt"  # inverse-sqrt | cosine | paper (section 5.3)
+    schedule: str = "cosine"  # cosine, down to nothing at the last step | inverse-sqrt | paper (section 5.3)
     label_smoothing: float = 0.1  # ε_ls
     clip: float = 1.0  # gradients longer than this are shortened to it; 0: never
     beta1: float = 0.9  # Adam

@@ -23,7 +23,7 @@ from clearhead.versions import has_bfloat16
 from .loss import LOGITS_PER_CHUNK
 from .options import TrainingOptions
 from .settings import Request, Settings, kind_of
-from .step import make_optimizer, pairs_of, update
+from .step import make_optimizer, pairs_of, pick_device, update
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,14 @@ class Fitting:
 
 
 TABLE = [
-    Fitting(5_000, "tiny", 0.3, 2e-3, 300, 80, 1024),
-    Fitting(20_000, "tiny", 0.3, 2e-3, 600, 50, 1024),
-    Fitting(100_000, "tiny", 0.2, 2e-3, 1000, 30, 1536),
-    Fitting(500_000, "small", 0.1, 1.5e-3, 2000, 15, 3072),
+    Fitting(5_000, "tiny", 0.3, 3e-3, 200, 80, 512),
+    Fitting(20_000, "tiny", 0.3, 3e-3, 300, 50, 768),
+    Fitting(100_000, "tiny", 0.2, 4e-3, 500, 30, 1024),
+    Fitting(500_000, "small", 0.1, 2e-3, 1000, 15, 2048),
     Fitting(math.inf, "base", 0.1, 7e-4, 4000, 5, 6144),
 ]
+NORM = "pre"  # instead of the presets' "post": it needs no long warm-up and is far ahead in the first minutes
+FEW_EPOCHS, LITTLE_DROPOUT = 8, 0.1  # what is seen so seldom is not learned by heart
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ class Plan:
         source, target = self.languages
         model, training = settings.model, settings.training
         epochs = self.steps / self.batches_per_epoch
-        width = f"{kind_of(model)}, preset {settings.preset}, width {model.width}, dropout {model.dropout}"
+        kind = f"{model.norm}-norm transformer" if isinstance(model, TransformerOptions) else kind_of(model)
+        width = f"{kind}, preset {settings.preset}, width {model.width}, dropout {model.dropout}"
         rows = [
             f"languages   {source} → {target}",
             f"corpus      {self.pairs:,} pairs, {self.tokens_per_epoch:,} target tokens",
@@ -104,7 +107,7 @@ def table_lines(pairs: int) -> list[str]:
     return rows
 
 
-def resolve(request: Request, prepared: Prepared) -> Settings:
+def _resolve(request: Request, prepared: Prepared) -> Settings:
     """Every option that was left open, from the table; steps stay open while a time is to decide them."""
     row = fitting(len(prepared))
     preset = request.preset or row.preset
@@ -112,11 +115,11 @@ def resolve(request: Request, prepared: Prepared) -> Settings:
     model = _model_options(request, preset, row, source_words, target_words)
     training = request.training
     training = replace(training, tokens_per_batch=training.tokens_per_batch or row.tokens_per_batch)
-    defaults: dict[str, Any] = {"peak_rate": row.peak_rate, "warmup": row.warmup}
+    defaults: dict[str, Any] = {"peak_rate": row.peak_rate}
     if training.minutes is None:
         batches = len(_batches(prepared, training))
         steps = training.steps or max(200, round(batches * row.epochs))
-        defaults |= {"steps": steps, **_intervals(steps)}
+        defaults |= {"steps": steps, "warmup": row.warmup, **_intervals(steps)}
     training = replace(training, **{k: v for k, v in defaults.items() if getattr(training, k) is None})
     return Settings(
         [str(f) for f in request.train],
@@ -130,16 +133,20 @@ def resolve(request: Request, prepared: Prepared) -> Settings:
     )
 
 
-def make_plan(settings: Settings, prepared: Prepared) -> tuple[Settings, Plan]:
-    """Measure what is still open and settle it."""
+def make_plan(request: Request, prepared: Prepared) -> tuple[Settings, Plan]:
+    """Resolve the options, measure what is still open, and settle it."""
+    settings = _resolve(request, prepared)
     training = settings.training
     precision, processes, threads, seconds = _measure(settings, prepared)
     if training.minutes is not None:
         steps = max(50, int(training.minutes * 60 * 0.85 / seconds))  # the rest goes to validation and saving
-        warmup = min(training.warmup or steps, max(10, steps // 3))
-        wanted: dict[str, Any] = {"steps": steps, "warmup": warmup, **_intervals(steps)}
-        given = {k for k in ("validate_every", "save_every") if getattr(training, k) is not None}
-        training = replace(training, **{k: v for k, v in wanted.items() if k not in given})
+        warmup = min(fitting(len(prepared)).warmup, max(10, steps // 8))
+        wanted: dict[str, Any] = {"warmup": warmup, **_intervals(steps)}
+        left_open = {k: v for k, v in wanted.items() if getattr(training, k) is None}
+        training = replace(training, steps=steps, **left_open)
+        few = steps < FEW_EPOCHS * len(_batches(prepared, training))
+        if few and "dropout" not in request.model:
+            settings = replace(settings, model=replace(settings.model, dropout=LITTLE_DROPOUT))
     parameters = _count(settings.model)
     training = replace(training, precision=precision, processes=processes, threads=threads)
     settings = _fit_memory(replace(settings, training=training), parameters)
@@ -173,6 +180,8 @@ def _model_options(request: Request, preset: str, row: Fitting, source_words: in
         raise ValueError(f"preset is {preset!r}; expected one of {', '.join(SIZES)}")
     base = SIZES[preset]
     facts: dict[str, Any] = {"source_vocabulary": source_words, "target_vocabulary": target_words}
+    if isinstance(base, TransformerOptions) and base.norm == "post":
+        facts["norm"] = NORM
     if source_words != target_words or not request.data.joint:
         facts["tied"] = "target"
     return from_dict(KINDS[kind_of(base)], {**asdict(base), "dropout": row.dropout, **facts, **request.model}, "model")
@@ -218,7 +227,7 @@ def _measure(settings: Settings, prepared: Prepared) -> tuple[str, int, int, flo
     precisions = [training.precision]
     if training.precision == "auto":
         precisions = ["float32", "bfloat16"] if has_bfloat16() else ["float32"]
-    layouts = {(1, cores), (cores, 1)}
+    layouts = {(1, cores), (cores, 1)} if pick_device() == "cpu" else {(1, cores)}
     if training.processes is not None:
         layouts = {(training.processes, training.threads or max(1, cores // training.processes))}
     elif training.threads is not None:
@@ -239,16 +248,17 @@ def _time_steps(settings: Settings, prepared: Prepared, precision: str, processe
     """Seconds of one process's share of an update, on batches from all over the corpus."""
     torch.set_num_threads(threads)
     state = torch.get_rng_state()
-    model = build(settings.model)
+    device = pick_device()
+    model = build(settings.model).to(device)
     multiply_in(model, getattr(torch, precision))
     optimizer = make_optimizer(model, settings.training)
     batches = _batches(prepared, settings.training)
     picked = [batches[i * len(batches) // 3] for i in range(3)]
     seconds = []
     for turn, rows in enumerate([picked[0], *picked]):
-        pairs = pairs_of(prepared, rows[::processes])
+        pairs = pairs_of(prepared, rows[::processes]).to(device)
         started = time.perf_counter()
-        update(model, [pairs], optimizer, rate=0.0, smoothing=settings.training.label_smoothing)
+        float(update(model, [pairs], optimizer, rate=0.0, smoothing=settings.training.label_smoothing))
         if turn:  # the first is slow
             seconds.append(time.perf_counter() - started)
     torch.set_rng_state(state)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,14 @@ class Log:
             except json.JSONDecodeError:
                 continue
         return events
+
+
+def say(run: Path, text: str) -> None:
+    """To the terminal and to run.log."""
+    print(text, file=sys.stderr, flush=True)
+    # A full disk is reported where it matters: when a checkpoint cannot be saved.
+    with contextlib.suppress(OSError), (run / "run.log").open("a", encoding="utf-8") as file:
+        file.write(text + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

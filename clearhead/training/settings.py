@@ -28,6 +28,7 @@ class Request:
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
     init_from: Path | None = None
     command: str = ""  # for the model card
+    said: frozenset[str] | None = None  # section.key of what was said; none: whatever differs from its default
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,12 @@ from .options import TrainingOptions
 DEFAULTS = TrainingOptions()
 
 
+def pick_device() -> str:
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
 def make_optimizer(model: nn.Module, options: TrainingOptions = DEFAULTS) -> torch.optim.Adam:
     """Adam as in paper 5.3; the rate is set at each update."""
     betas = options.beta1, options.beta2

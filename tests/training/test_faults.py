@@ -25,8 +25,8 @@ from clearhead.checkpoint.weights import WEIGHTS
 from clearhead.data.batching import epoch_batches
 from clearhead.data.prepare import open_prepared
 from clearhead.errors import BAD_DATA, DISK, DIVERGED, INTERRUPTED, TERMINATED, TRY_AGAIN, USAGE, UserError
-from clearhead.training import loop, run
-from clearhead.training.loop import Stopped
+from clearhead.training import gradients, loop, run
+from clearhead.training.position import Stopped
 from clearhead.training.run import read_run
 from clearhead.training.step import backward
 
@@ -45,7 +45,7 @@ def disturb_backward(monkeypatch: pytest.MonkeyPatch, disturb: Disturb) -> None:
         other = disturb(next(calls), model)
         return loss if other is None else other
 
-    monkeypatch.setattr(loop, "backward", disturbed)
+    monkeypatch.setattr(gradients, "backward", disturbed)
 
 
 def send(number: int, at: int) -> Disturb:
@@ -287,6 +287,7 @@ def test_F09_a_second_trainer(toy: Toy, tmp_path: Path) -> None:
         (["training.label_smoothing=0.3"], ["training.label_smoothing: 0.1, now 0.3"]),
         (["model.width=32", "training.seed=7"], ["model.width: 16, now 32", "training.seed: 1, now 7"]),
         (["data.max_tokens=99", "decoding.beam=7"], ["data.max_tokens: 256, now 99", "decoding.beam: 2, now 7"]),
+        (["decoding.beam=5"], ["decoding.beam: 2, now 5"]),  # the default, but said
         (["preset=small"], ["preset: 'tiny', now 'small'"]),
     ],
 )

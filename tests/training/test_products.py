@@ -15,7 +15,7 @@ from clearhead.checkpoint.run import checkpoint_folder, steps
 from clearhead.checkpoint.weights import average, read_tensors
 from clearhead.errors import MISSING, USAGE, UserError
 from clearhead.failpoint import FailpointError
-from clearhead.training import loop, run
+from clearhead.training import gradients, loop, run
 from clearhead.training.report import Log, loss_curve
 from clearhead.training.run import read_run
 from clearhead.training.settings import from_toml, to_toml
@@ -122,7 +122,7 @@ def test_the_loss_is_per_token_that_was_really_there(toy: Toy, tmp_path: Path, m
         expected.append(float(loss) * tokens / real_tokens)
         return loss
 
-    monkeypatch.setattr(loop, "backward", spy)
+    monkeypatch.setattr(gradients, "backward", spy)
     assert toy.train(tmp_path, *DROPOUT) == 0
     assert losses(tmp_path) == pytest.approx(expected)
 
@@ -203,6 +203,14 @@ def test_minutes_fit_the_steps(toy: Toy, tmp_path: Path) -> None:
     assert len(losses(tmp_path)) == plan.steps
     assert toy.train(tmp_path, *seldom, without="training.steps", minutes=0.02) == 0
     assert len(losses(tmp_path)) == plan.steps  # finished: they are not measured again
+    assert (settings.training.warmup, settings.training.validate_every) == (5, 100)  # as was said
+
+
+def test_minutes_fit_the_warm_up_too_unless_it_was_said(toy: Toy, tmp_path: Path) -> None:
+    assert toy.train(tmp_path, without="training.steps training.warmup training.validate", minutes=0.02) == 0
+    settings, plan = read_run(tmp_path)
+    assert settings.training.warmup is not None
+    assert 10 <= settings.training.warmup <= plan.steps // 3
 
 
 def test_init_from_keeps_the_tokenizer_and_the_weights(

@@ -20,7 +20,7 @@ from clearhead.checkpoint.run import steps
 from clearhead.errors import DISK, DIVERGED, INTERRUPTED, TERMINATED, TRY_AGAIN
 from clearhead.training import distributed
 from clearhead.training.distributed import launch
-from clearhead.training.loop import Stopped
+from clearhead.training.position import Stopped
 
 from .conftest import Straight
 from .toy import DROPOUT, SAVE, Toy, environment, events, losses, outcome

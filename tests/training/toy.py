@@ -27,6 +27,7 @@ SETS = [
     "training.tokens_per_batch=64",
     "training.peak_rate=0.01",
     "training.warmup=5",
+    "training.schedule=inverse-sqrt",
     f"training.save_every={SAVE}",
     f"training.validate_every={VALIDATE}",
     "training.decode_pairs=3",

@@ -137,18 +137,61 @@ def recipe(name: Annotated[str | None, typer.Argument(help="Which one to print; 
 
 
 @app.command(
-    epilog="Examples: clearhead translate my-run test.en -o test.de   |   clearhead translate my-run < test.en"
+    epilog="Examples: clearhead translate my-run test.en -o test.de   |   clearhead translate my-run < test.en   |   "
+    "clearhead translate my-run big.en -o big.de --resume"
 )
 def translate(
     model: Annotated[Path, typer.Argument(help="A run folder or a model folder.")],
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help="A text file; - for standard input.")] = Path("-"),
-    output: Annotated[Path, typer.Option("-o", "--output", help="A file; - for standard output.")] = Path("-"),
+    source: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="A text file, .gz and .zst too; - for standard input.")
+    ] = Path("-"),
+    output: Annotated[Path, typer.Option("-o", "--output", help="A file, .gz too; - for standard output.")] = Path("-"),
     beam: Annotated[int | None, typer.Option(min=1, help="1 is greedy search; else as in the recipe.")] = None,
+    n_best: Annotated[int | None, typer.Option(min=1, help="So many translations of each line; with --json.")] = None,
+    engine: Annotated[str, typer.Option(help="auto (the fastest that can do it), native or ct2.")] = "auto",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="An object per line: scores, tokens, alignment, warnings.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run that was killed stopped.")] = False,
+    shard: Annotated[
+        str | None, typer.Option(metavar="i/n", help="Only the i-th of n shares of the lines, from 1; see merge.")
+    ] = None,
+    glossary: Annotated[
+        Path | None, typer.Option(help="Lines of source phrase, tab, target phrase that is required.")
+    ] = None,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="A line's translation depends on that line alone; slower.")
+    ] = False,
+    prefix: Annotated[str, typer.Option(help="How every translation has to begin.")] = "",
+    temperature: Annotated[float | None, typer.Option(help="Sample, from a flatter distribution above 1.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Sample from the k likeliest words.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Sample from the words that have this probability.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of sampling.")] = None,
 ) -> None:
     """Translate a text line by line: as many lines come out as went in."""
-    from clearhead.translator import load, translate_file
+    from clearhead.translator import load, read_glossary
+    from clearhead.translator.files import Task, require_files, search_options, translate_file
+    from clearhead.translator.shards import parse_shard
 
-    translate_file(load(model), source, output, beam)
+    require_files(model, source, output)
+    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    terms = read_glossary(glossary) if glossary else None
+    share = parse_shard(shard) if shard else None
+    translator = load(model, engine, deterministic)
+    options = search_options(translator.decoding, {"beam": beam, "n_best": n_best, **sampling}, as_json)
+    translate_file(translator, source, output, Task(options, terms, prefix, as_json, resume, share))
+
+
+@app.command(epilog="Example: clearhead merge test.de part-1.de part-2.de part-3.de")
+def merge(
+    output: Annotated[Path, typer.Argument(help="The file to write; .gz too.")],
+    shards: Annotated[list[Path], typer.Argument(metavar="SHARD ...", help="What translate --shard wrote; all of it.")],
+) -> None:
+    """Put the shares of a translation together, after checking that none is missing, damaged or of another."""
+    from clearhead.translator.shards import merge as merge_shards
+
+    lines = merge_shards(output, shards)
+    typer.echo(f"clearhead: {lines:,} lines in {output}", err=True)
 
 
 @app.command(epilog="Example: clearhead check train.en train.de --against test.en test.de")
@@ -175,6 +218,79 @@ def check(
         return
     for line in diagnosis.lines(shutil.get_terminal_size().columns):
         typer.echo(line)
+
+
+@app.command(
+    epilog="Examples: clearhead evaluate my-run test.en test.de   |   "
+    "clearhead evaluate my-run test.en test.de --baseline other-run --json"
+)
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="A run folder or a model folder.")],
+    files: Annotated[list[Path], typer.Argument(metavar="SRC REF", help="Two files, or one .tsv or .jsonl.")],
+    baseline: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="MODEL", help="Another model to compare with, with p-values; may be given often."),
+    ] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="1 is greedy search; else as in the recipe.")] = None,
+    engine: Annotated[str, typer.Option(help="auto, native or ct2.")] = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Translate a test set and compare with its reference: BLEU, chrF, TER, exact match, and speed."""
+    from clearhead.evaluation.report import evaluate as evaluate_models
+
+    evaluation = evaluate_models(model, files, baseline or [], beam, engine)
+    if as_json:
+        typer.echo(_dump(evaluation.to_dict()))
+        return
+    for line in evaluation.lines():
+        typer.echo(line)
+
+
+@app.command(epilog="Example: clearhead score my-run test.en test.de | sort -n -k 2 | head")
+def score(
+    model: Annotated[Path, typer.Argument(help="A run folder or a model folder.")],
+    files: Annotated[list[Path], typer.Argument(metavar="SRC TGT", help="Two files, or one .tsv or .jsonl.")],
+    engine: Annotated[str, typer.Option(help="native gives the exact numbers; auto or ct2 may be faster.")] = "native",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with every token.")] = False,
+) -> None:
+    """How likely the model finds given translations: log-probability, its mean per token, and the number of tokens.
+
+    One line for each line of the files, separated by tabs. The end of the sentence is a token too. The line of a pair
+    of which one side is empty or no UTF-8 is empty.
+    """
+    from clearhead.evaluation.log_probability import score_files
+
+    for pair in score_files(model, files, engine):
+        typer.echo(_dump(pair.to_dict()) if as_json else str(pair))
+
+
+@app.command(
+    epilog="Examples: clearhead export my-run my-model-hf --to hf   |   "
+    "clearhead export my-run my-model-ct2 --to ct2 --quantization float32"
+)
+def export(
+    model: Annotated[Path, typer.Argument(help="A run folder or a model folder.")],
+    out: Annotated[Path, typer.Argument(help="The folder to write; an older export there is replaced.")],
+    to: Annotated[str, typer.Option(metavar="ct2|hf", help="CTranslate2, or Hugging Face's Marian.")],
+    quantization: Annotated[str, typer.Option(help="Of ct2: int8, int8_float32, int16 or float32.")] = "int8",
+) -> None:
+    """Write a model as others have it. It is checked: both must translate a sample alike, else nothing is written."""
+    from clearhead.exchange import export_model
+
+    export_model(model, out, to, quantization)
+
+
+@app.command(
+    "import", epilog="Example: clearhead import opus-mt-en-de my-model && clearhead translate my-model text.en"
+)
+def import_(
+    folder: Annotated[Path, typer.Argument(metavar="HF_DIR", help="A Hugging Face Marian model on this disk.")],
+    out: Annotated[Path, typer.Argument(help="The model folder to write; an older import there is replaced.")],
+) -> None:
+    """Make a model folder of a Marian model, such as those of OPUS-MT. Both must translate a sample alike."""
+    from clearhead.exchange import import_model
+
+    import_model(folder, out)
 
 
 def _dump(value: dict[str, Any]) -> str:

@@ -53,6 +53,12 @@ def exit_code_of(call: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print("clearhead: interrupted", file=sys.stderr, flush=True)
         return INTERRUPTED
+    except BrokenPipeError:
+        return _reader_left()
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # what Typer makes of it
+            return _reader_left()
+        raise
     except OSError as error:
         if error.errno not in DISK_ERRORS:
             return _bug(error)
@@ -62,6 +68,14 @@ def exit_code_of(call: Callable[[], int]) -> int:
         return DISK
     except Exception as error:  # the last line of defence: whatever else happens is our bug
         return _bug(error)
+
+
+def _reader_left() -> int:
+    """Whoever reads our output has enough of it, as `| head` does: nothing is wrong, and nothing more is written."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.__stdout__.fileno() if sys.__stdout__ else 1)
+    os.close(nowhere)
+    return OK
 
 
 def _bug(error: Exception) -> int:

@@ -19,10 +19,10 @@ LAYERS = [
     "convert",
     "engines",
     "translator",
-    "evaluation inspection",
+    "evaluation exchange inspection",
     "training",
     "config",
-    "serve lab demo",
+    "serve lab demo on_ray",
     "cli",
     "__init__ __main__",
 ]

@@ -182,7 +182,7 @@ def _unzstd(file: BinaryIO) -> Iterator[bytes]:
                 raise EOFError("its end is missing")
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
+def blocks_of_file(path: Path) -> Iterator[bytes]:
     """The file's bytes, unpacked, at most BLOCK at once."""
     packing = PACKINGS.get(path.suffix.lower())
     try:
@@ -200,7 +200,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
         raise _unreadable(path, error) from error
 
 
-def _check_text(path: Path, start: bytes) -> None:
+def require_text(path: Path, start: bytes) -> None:
     for magic, (kind, advice) in MAGIC.items():
         if start.startswith(magic):
             if path.suffix.lower() in PACKINGS:
@@ -216,9 +216,9 @@ def _check_text(path: Path, start: bytes) -> None:
 def _whole_lines(path: Path) -> Iterator[bytes]:
     """Blocks that end where a line ends; only the file's last may lack its `\\n`. The BOM is still there."""
     tail, lines, offset = b"", 0, 0
-    for block in _blocks(path):
+    for block in blocks_of_file(path):
         if offset == 0 and not tail:
-            _check_text(path, block)
+            require_text(path, block)
         data = tail + block
         end = data.rfind(b"\n") + 1
         whole, tail = data[:end], data[end:]

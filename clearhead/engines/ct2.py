@@ -216,8 +216,10 @@ def _is_whole(target: list[int], job: Job) -> bool:
 
 
 def _cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Those that this process may use, and no more than OMP_NUM_THREADS says."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, int(said)) if said.isdecimal() and int(said) else cores
 
 
 def _vocabularies(form: Path) -> tuple[list[str], list[str]]:

@@ -1,0 +1,23 @@
+"""Hugging Face transformers: FOLDER with a MarianMTModel, and the number of threads."""
+
+import sys
+
+import torch
+from transformers import MarianMTModel, MarianTokenizer
+
+from benchmarks.peers import in_batches, serve
+
+if __name__ == "__main__":
+    folder, threads = sys.argv[1:]
+    torch.set_num_threads(int(threads))
+    model = MarianMTModel.from_pretrained(folder).eval()
+    tokenizer = MarianTokenizer.from_pretrained(folder)
+
+    @torch.inference_mode()
+    def some(lines: list[str], beam: int) -> list[str]:
+        batch = tokenizer(lines, return_tensors="pt", padding=True)
+        longest = batch["input_ids"].shape[1] + 50
+        found = model.generate(**batch, num_beams=beam, length_penalty=1.0, max_length=longest)
+        return tokenizer.batch_decode(found, skip_special_tokens=True)
+
+    serve(lambda lines, beam: in_batches(lines, lambda batch: some(batch, beam)))

@@ -1,0 +1,145 @@
+"""What a text is made of and whether a translation can be right: pure functions on text and ids.
+
+Faults F31-F34, F36, F37 and F39 of the fault matrix.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from clearhead.data.corpus import CONTROL, SURROGATE
+from clearhead.data.tokenizer import BYTE_PIECES, SPACE, SPECIAL_PIECES, UNK
+from clearhead.errors import BAD_DATA, UserError
+
+# Every warning there is, and what it tells; scripts compare with these words.
+WARNINGS = {
+    "copied": "nothing in it to translate: it stands as it was",
+    "split": "translated in parts: it is longer than the model can read, or has several lines",
+    "protected": "translated in parts: the model would have lost an emoji, address or foreign word",
+    "repetition": "the model ran in circles; what stands here was decoded once more with blocked n-grams",
+    "low_confidence": "the model is less sure than of nearly all its validation pairs",
+    "number_changed": "a number of the source is not in the translation",
+    "glossary_missed": "a phrase that the glossary asks for is not in the translation",
+    "control_characters": "control characters were read as spaces",
+    "bidi_controls": "has invisible characters that change the direction of writing",
+    "replaced_bytes": "had bytes that are no UTF-8, read as U+FFFD",
+}
+
+PICTURE = "\u203c\u2049\u231a-\u23ff\u25aa-\u25fe\u2600-\u27bf\u2934\u2935\u2b00-\u2bff\U0001f000-\U0001faff"
+TINT = "[\ufe0f\U0001f3fb-\U0001f3ff\u20e3]|[\U000e0020-\U000e007f]"
+EMOJI = (
+    "[\U0001f1e6-\U0001f1ff]{2}"  # flags
+    "|[0-9#*]\ufe0f?\u20e3"  # keycaps
+    f"|[{PICTURE}](?:{TINT})*(?:\u200d[{PICTURE}](?:{TINT})*)*"
+)
+URL = r"(?:https?|ftp)://[^\s<>\"'，。；！？、（）【】《》]*[^\s<>\"'，。；！？、（）【】《》.,;:!?)\]]"
+WWW = r"\bwww\.[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?:/[^\s<>\"'，。；！？、]*[^\s<>\"'，。；！？、.,;:!?)\]])?"
+MAIL = r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
+ADDRESS = re.compile(f"{URL}|{WWW}|{MAIL}")
+PROTECTED = re.compile(f"{URL}|{WWW}|{MAIL}|(?:{EMOJI})+")
+LETTER = re.compile(r"[^\W\d_]")  # and some that isalpha knows better
+FOREIGN = re.compile(r"[^\W\d_\x00-\x7f]+")
+NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f]\d{3}(?!\d))*")  # with the thousands set off, or not
+UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+SPELLED = {SPACE, SPECIAL_PIECES[UNK], *BYTE_PIECES}  # pieces that say nothing of what they stand for
+
+GRAM = 4  # F39: a run of so many tokens ...
+EXTRA = 4  # ... may come so many times more often than any in the source,
+PERIOD = 8  # and no loop of so many tokens at most
+LOOP = 16  # may fill so many
+
+
+def require_unicode(texts: Iterable[str]) -> None:
+    """Half a surrogate pair cannot be written as UTF-8: an error that says where it is."""
+    for place, text in enumerate(texts):
+        if found := SURROGATE.search(text):
+            message = f"text {place + 1} has half a surrogate pair, U+{ord(found[0]):04X}, at {found.start()}"
+            raise UserError("INVALID_UNICODE", f"{message}; expected Unicode text; decode it anew", BAD_DATA)
+
+
+def without_controls(text: str) -> str:
+    """Spaces instead of control characters; tabs and line ends stay."""
+    return UNSEEN.sub(" ", text)
+
+
+def on_one_line(text: str) -> str:
+    """A model that has bytes can say a line end, which must not become one in a file."""
+    return CONTROL.sub(" ", text)
+
+
+def is_blank(text: str) -> bool:
+    """White space and what has no width: there is nothing to see."""
+    return all(c.isspace() or unicodedata.category(c) == "Cf" for c in text)
+
+
+def has_letters(text: str) -> bool:
+    """Outside of web and mail addresses."""
+    if "." in text or "/" in text:
+        text = ADDRESS.sub("", text)
+    return any(found[0].isalpha() for found in LETTER.finditer(text))
+
+
+def has_digits(text: str) -> bool:
+    return bool(NUMBER.search(PROTECTED.sub("", text)))
+
+
+def protected(text: str) -> list[str]:
+    """The emoji and addresses in a text, which a translation has to have as well."""
+    return PROTECTED.findall(text)
+
+
+def foreign_words(text: str, pieces: Callable[[str], list[str]]) -> list[str]:
+    """Words of which the vocabulary has no letter, so that they are spelled in bytes from end to end, or unknown."""
+    return [word for word in FOREIGN.findall(text) if set(pieces(word)) <= SPELLED]
+
+
+def any_missing(wanted: Iterable[str], text: str) -> bool:
+    """Whether the text has one of these less often than it should."""
+    bare = text.replace("\ufe0f", "")  # which only asks for colour
+    counts = Counter(word.replace("\ufe0f", "") for word in wanted)
+    return any(bare.count(word) < count for word, count in counts.items())
+
+
+def numbers_kept(source: str, target: str, digits: int = 1) -> bool:
+    """Whether the numbers of so many digits are in the target too, perhaps as a part of one, as 26 in 2026."""
+    wanted = [number for number in _numbers(source) if len(number) >= digits]
+    there = " ".join(_numbers(target)) if wanted else ""
+    return all(number in there for number in wanted)
+
+
+def _numbers(text: str) -> list[str]:
+    """In ASCII digits, without leading zeros and thousands separators."""
+    bare = ("".join(str(unicodedata.decimal(c)) for c in number if c.isdecimal()) for number in NUMBER.findall(text))
+    return [number.lstrip("0") or "0" for number in bare]
+
+
+def is_repetitive(source: Sequence[int], target: Sequence[int]) -> bool:
+    """F39: a 4-gram that comes far more often than any in the source, or a loop that the source does not have."""
+    grams = _grams(target)
+    if len(set(grams)) == len(grams):  # as nearly always; a loop that long has some of them twice
+        return False
+    return _most_frequent(grams) > _most_frequent(_grams(source)) + EXTRA or (
+        _longest_loop(target) >= LOOP > _longest_loop(source)
+    )
+
+
+def _grams(ids: Sequence[int]) -> list[tuple[int, ...]]:
+    return list(zip(*(ids[i:] for i in range(GRAM)), strict=False))
+
+
+def _most_frequent(grams: Sequence[tuple[int, ...]]) -> int:
+    return max(Counter(grams).values(), default=0)
+
+
+def _longest_loop(ids: Sequence[int]) -> int:
+    """Tokens that the longest loop fills; zero if nothing comes twice in a row."""
+    longest = 0
+    for period in range(1, PERIOD + 1):
+        run = 0
+        for before, here in zip(ids, ids[period:], strict=False):
+            run = run + 1 if before == here else 0
+            longest = max(longest, run + period if run >= period else 0)
+    return longest

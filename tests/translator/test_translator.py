@@ -1,0 +1,172 @@
+"""Text in, text out, on a small model with random weights."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import clearhead
+from clearhead.decoding import DecodingOptions, Demand
+from clearhead.engines import native
+from clearhead.errors import DAMAGED, MISSING, USAGE, UserError
+from clearhead.translator import Translation, Translator, load
+from tests.tiny_model import DECODING, write_model
+
+from .stub import StubEngine, stub_translator
+
+TEXTS = ["abc", "", "head", "  ", "a bad cabbage", "j", "\t", "dig a big cage", "é😀", "abc", "abc\nhead"]
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    return load(write_model(tmp_path_factory.mktemp("model") / "model"), engine="native")
+
+
+def test_alone_equals_together_in_any_order(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = [translator.translate(text)[0] for text in TEXTS]
+    assert [translator.translate([text])[0] for text in TEXTS] == alone
+    assert translator.translate(TEXTS) == alone
+    assert translator.translate(TEXTS[::-1]) == alone[::-1]
+    monkeypatch.setattr(native, "TOKENS_PER_BATCH", 23)
+    assert translator.translate(TEXTS) == alone
+    assert len(set(alone)) > 4
+
+
+def test_no_texts_at_all(translator: Translator) -> None:
+    assert translator.translate([]) == []
+
+
+def test_beam_is_an_option(translator: Translator) -> None:
+    best = {beam: translator.alternatives(["a bad cabbage"], translator.options(beam))[0][0] for beam in (1, 2, 20)}
+    assert best[20].score >= best[1].score - 1e-5
+    assert translator.translate(["a bad cabbage"], beam=20) == [best[20].text]
+    assert translator.options(None) == DECODING
+    assert translator.translate(["a bad cabbage"]) == [best[2].text]
+
+
+def test_a_narrow_beam_returns_fewer(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "model", DecodingOptions(beam=5, n_best=3, max_length=3))
+    translator = load(folder, engine="native")
+    assert len(translator.alternatives(["abc"], translator.options(None))[0]) == 3
+    assert len(translator.alternatives(["abc"], translator.options(2))[0]) == 2
+    assert len(translator.translate(["abc"], beam=1)) == 1
+
+
+def test_alternatives_are_best_first(translator: Translator) -> None:
+    found = translator.alternatives(["abc", ""], DecodingOptions(beam=5, n_best=5, max_length=5))
+    scores = [translation.score for translation in found[0]]
+    assert scores == sorted(scores, reverse=True)
+    assert found[1] == [Translation("", 0.0)]
+
+
+def test_it_says_what_it_is(translator: Translator) -> None:
+    assert repr(translator) == "<Translator en → zh, transformer of width 14>"
+    assert translator.languages == ("en", "zh")
+
+
+def test_a_model_that_says_no_languages(translator: Translator) -> None:
+    config = {"model": translator.config["model"]}
+    tokenizers = translator.source_tokenizer, translator.target_tokenizer
+    bare = Translator(translator.engine, *tokenizers, translator.decoding, config)
+    assert bare.languages == ("und", "und")
+
+
+def test_run_folder_and_model_folder_are_the_same(tmp_path: Path) -> None:
+    write_model(tmp_path / "run" / "model")
+    assert clearhead.load is load
+    in_run, itself = load(tmp_path / "run", "native"), load(str(tmp_path / "run" / "model"), "native")
+    assert in_run.translate(TEXTS) == itself.translate(TEXTS)
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+    for path, code in ((tmp_path / "no", MISSING), (tmp_path, DAMAGED)):
+        with pytest.raises(UserError) as caught:
+            load(path)
+        assert caught.value.exit_code == code
+    write_model(tmp_path / "model")
+    (tmp_path / "model" / "source.json").unlink()
+    with pytest.raises(UserError) as caught:
+        load(tmp_path / "model")
+    assert caught.value.exit_code == DAMAGED
+
+
+# -- engines ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_an_engine_lacks_goes_to_the_native_one(tmp_path: Path) -> None:
+    translator = load(write_model(tmp_path / "model"), engine="native")
+    assert translator.folder is not None
+    fast = StubEngine()
+    fast.name = "fast"
+    tokenizers = translator.source_tokenizer, translator.target_tokenizer
+    helped = Translator(fast, *tokenizers, translator.decoding, translator.config, translator.folder)
+    fast.missing = "sampling"
+    assert helped.translate(TEXTS) == translator.translate(TEXTS)
+    assert fast.asked == []
+    assert helped.native() is helped.native()
+    helped.has_named_engine = True
+    with pytest.raises(UserError, match="the engine fast cannot do sampling; leave --engine out") as caught:
+        helped.translate(TEXTS)
+    assert caught.value.exit_code == USAGE
+
+
+def test_without_a_folder_there_is_no_other_engine() -> None:
+    fast = StubEngine()
+    fast.name, fast.missing = "fast", "sampling"
+    with pytest.raises(ValueError, match="made of the engine fast alone"):
+        stub_translator(fast).translate("abc")
+
+
+def test_an_unknown_engine(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no engine 'slow'"):
+        load(write_model(tmp_path / "model"), engine="slow")
+
+
+# -- options ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_prefix_begins_the_translation_and_only_its_first_part(translator: Translator) -> None:
+    for text in ("abc", "  a bad cabbage"):
+        assert translator.translate(text, prefix="head j")[0].strip().startswith("head j")
+    assert translator.translate(["", "!"], prefix="head j") == ["", "!"]
+    engine = StubEngine()
+    stub_translator(engine).translate("ab\ncd", prefix="xyz")
+    demands = [(asked, demand.prefix) for asked, (_, demand) in zip(engine.asked, engine.seen, strict=True) if demand]
+    assert [(asked, len(prefix)) for asked, prefix in demands] == [("ab", 3), ("cd", 0)]
+
+
+def test_without_wishes_there_are_no_demands() -> None:
+    engine = StubEngine()
+    stub_translator(engine).translate(["ab", "cd"])
+    assert [demand for _, demand in engine.seen] == [None, None]
+    assert Demand() == Demand([], [])
+
+
+def test_samples_are_the_same_for_the_same_seed(translator: Translator) -> None:
+    def samples(seed: int) -> list[str]:
+        options = replace(DECODING, temperature=1.3, seed=seed)
+        return [best.text for best, *_ in translator.alternatives(["a bad cabbage", "abc"], options)]
+
+    assert samples(1) == samples(1)
+    assert len({tuple(samples(seed)) for seed in range(5)}) > 1
+
+
+def test_alternatives_of_a_text_in_parts_are_put_together_in_their_order() -> None:
+    found = stub_translator().alternatives("abc\ndef", DecodingOptions(n_best=3))[0]
+    assert [one.text for one in found] == ["abc\ndef", "ab\nde", "a\nd"]
+    assert [one.score for one in found] == pytest.approx([-0.5, -1.5, -2.5])
+    assert [len(one.decoded) for one in found] == [2, 2, 2]
+
+
+# -- notebooks -------------------------------------------------------------------------------------------------------
+
+
+def test_notebooks_show_text_as_text(translator: Translator) -> None:
+    shown = Translation("<b>&", -0.25, 0.5, ("split",))._repr_html_()
+    assert shown == "<p>&lt;b&gt;&amp;<br><small>score -0.25, confidence 50%, split</small></p>"
+    assert "confidence" not in Translation("a", 0.0)._repr_html_()
+    evil = {**translator.config, "data": {**translator.config["data"], "source_language": "<i>"}}
+    tokenizers = translator.source_tokenizer, translator.target_tokenizer
+    shown = Translator(translator.engine, *tokenizers, translator.decoding, evil)._repr_html_()
+    assert "&lt;i&gt; → zh" in shown
+    assert "<i>" not in shown

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from clearhead.cli import app
 from docs.generate import PAGE, page
@@ -77,7 +78,7 @@ def test_the_commands_run(commands: tuple[str, ...], tmp_path: Path) -> None:
         )
         assert ran.returncode == 0, f"{command}\n{ran.stderr}"
         assert "Traceback" not in ran.stderr
-        if "translate" in command:
+        if command.startswith("echo") and "translate" in command:
             assert ran.stdout.count("\n") == 1
 
 
@@ -123,9 +124,9 @@ def test_every_command_and_option_named_exists(readme: str) -> None:
     named = {match for part in code for match in re.findall(r"(?:^|\| )clearhead ([a-z]+)", part)}
     assert {"check", "train", "translate"} <= named
     assert named <= commands
-    source = (ROOT / "clearhead" / "cli.py").read_text(encoding="utf-8")
     flags = {flag for part in code if "pip" not in part for flag in re.findall(r"(?<!\S)--([a-z][a-z-]+)", part)}
-    known = {"help", *re.findall(r'"--([a-z-]+)"', source), "preset", "processes", "minutes", "init-from", "beam"}
+    parsers = get_command(app).commands.values()  # type: ignore[attr-defined]
+    known = {name.removeprefix("--") for parser in parsers for option in parser.params for name in option.opts}
     assert flags <= known
 
 

@@ -14,6 +14,8 @@ from clearhead.model import Seq2Seq
 from .constraints import NEVER, Constraints
 from .options import DecodingOptions, Demand, Hypothesis
 
+CHUNK = 64  # words; see `largest`
+
 
 def length_penalty(length: Tensor | int, options: DecodingOptions) -> Tensor | float:
     """What a sum of `length` log-probabilities, EOS's included, is divided by."""
@@ -107,10 +109,23 @@ def _best_continuations(
     log_total = logits.logsumexp(dim=2, keepdim=True)
     constraints.apply(logits, tokens)
     k = min(W + 1, V)  # of one hypothesis's continuations no more than W that do not end can go on
-    top, words = logits.topk(k, dim=2)
+    top, words = largest(logits, k)
     candidates = sums[:, :, None] + top - log_total  # (B, W, k)
     best, index = candidates.flatten(1).topk(2 * W, dim=1)
     return best, index // k, words.flatten(1).gather(1, index)
+
+
+def largest(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """`topk(k, dim=2)` in half the time: the k largest are in the k chunks with the largest maxima."""
+    chunks = logits.shape[2] // CHUNK
+    if chunks < 4 * k:
+        return logits.topk(k, dim=2)
+    body = logits[..., : chunks * CHUNK].unflatten(2, (chunks, CHUNK))
+    picked = body.amax(dim=3).topk(k, dim=2).indices  # (B, W, k)
+    some = body.gather(2, picked[..., None].expand(-1, -1, -1, CHUNK)).flatten(2)
+    top, places = torch.cat([some, logits[..., chunks * CHUNK :]], dim=2).topk(k, dim=2)
+    inside = picked.gather(2, (places // CHUNK).clamp(max=k - 1)) * CHUNK + places % CHUNK
+    return top, torch.where(places < k * CHUNK, inside, places - k * CHUNK + chunks * CHUNK)
 
 
 def _of(parents: Tensor, tokens: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from clearhead.data.batching import make_batch, pad_sources
 from clearhead.data.tokenizer import BOS, EOS, PAD
 from clearhead.decoding import DecodingOptions, Hypothesis, search
-from clearhead.decoding.beam import beam_search
+from clearhead.decoding.beam import beam_search, largest
 from clearhead.decoding.scoring import score
 from clearhead.model import ModelOptions
 from tests.decoding.reference import (
@@ -187,3 +187,15 @@ def test_search_leaves_the_model_as_it_was() -> None:
     first = search(model, *pad_sources(SOURCES), DecodingOptions(beam=3, max_length=7))
     assert search(model, *pad_sources(SOURCES), DecodingOptions(beam=3, max_length=7)) == first
     torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("words", [5, 64, 1531, 1536, 8009])
+def test_the_largest_are_what_topk_finds(words: int) -> None:
+    logits = torch.randn(3, 2, words)
+    logits[0, 0] = float("-inf")
+    logits[0, 0, words - 2] = 1.0
+    for k in (1, 2, 5):
+        expected, (top, places) = logits.topk(k, dim=2), largest(logits, k)
+        assert torch.equal(top, expected.values)
+        assert torch.equal(logits.gather(2, places), top)
+        assert all(len(set(row)) == k for row in places.view(-1, k).tolist())

@@ -49,6 +49,7 @@ class Ct2Engine:
     def __init__(self, form: Path, *, deterministic: bool = False, workers: int | None = None) -> None:
         import ctranslate2  # type: ignore[import-untyped]
 
+        self.form = form
         self.deterministic = deterministic
         self.workers = workers or _cores()
         self._translator = ctranslate2.Translator(

@@ -28,7 +28,7 @@ class TrainingOptions:
     keep_best: int = 3  # checkpoints kept because they validated best
     average: int = 5  # the last so many checkpoints are averaged at the end
     samples: int = 3  # translations shown at each validation
-    decode_pairs: int = 200  # validation pairs translated for BLEU and chrF at each validation; five times as many at the end
+    decode_pairs: int = 200  # validation pairs translated for scores at each validation; at the end five times as many
     precision: str = "auto"  # auto: bfloat16 where it is measured to be faster | float32 | bfloat16
     processes: int | None = None  # none given: measured
     threads: int | None = None  # of each process; none given: measured

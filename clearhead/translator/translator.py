@@ -140,8 +140,8 @@ class Translator:
         return self._native
 
     def _fits(self, text: str) -> bool:
-        """Whether the model was trained on sources of this length; a token has at least one byte."""
-        return 4 * len(text) < self._longest or len(self.source_tokenizer.encode(text)) <= self._longest
+        """Whether the model was trained on sources of this length; a token has at least one byte, a first space too."""
+        return len(text.encode()) < self._longest or len(self.source_tokenizer.encode(text)) <= self._longest
 
     def _search(
         self,

@@ -82,7 +82,7 @@ class Ct2Engine:
             raise ValueError(f"CTranslate2 has no {missing}; the native engine has")
         jobs = self._jobs(sources, options, demands)
         in_flight: deque[tuple[list[int], list[Any]]] = deque()
-        for places in self._batches_of(jobs, options.beam):
+        for places in self._batches_of(jobs):
             in_flight.append((places, self._submit([jobs[place] for place in places], options)))
             if len(in_flight) > BATCHES_PER_WORKER * self.workers:
                 done, results = in_flight.popleft()
@@ -94,7 +94,7 @@ class Ct2Engine:
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
         self._require_positions(lengths)
         submitted = []
-        for places in self._batches(lengths, beam=1):
+        for places in self._batches(lengths):
             some = [self._pieces(sources[place]) for place in places]
             wanted = [[self._target_tokens[i] for i in targets[place]] for place in places]
             results = self._translator.score_batch(some, wanted, max_input_length=0, asynchronous=True)
@@ -120,14 +120,14 @@ class Ct2Engine:
             jobs.append(Job(source, demand.prefix, max(most, options.min_length, len(demand.prefix))))
         return jobs
 
-    def _batches_of(self, jobs: Sequence[Job], beam: int) -> Iterator[list[int]]:
+    def _batches_of(self, jobs: Sequence[Job]) -> Iterator[list[int]]:
         """Those with a prefix apart: CTranslate2 treats a whole batch otherwise if one of its sentences has one."""
         for has_prefix in (False, True):
             chosen = [place for place, job in enumerate(jobs) if bool(job.prefix) == has_prefix]
-            for batch in self._batches([len(jobs[place].source) for place in chosen], beam):
+            for batch in self._batches([len(jobs[place].source) for place in chosen]):
                 yield [chosen[i] for i in batch]
 
-    def _batches(self, lengths: Sequence[int], beam: int) -> Iterator[list[int]]:
+    def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Of few sentences each worker gets its share."""
         share = -(-sum(length + 1 for length in lengths) // self.workers)
         return batches_by_length(lengths, 0 if self.deterministic else min(TOKENS_PER_BATCH, share))

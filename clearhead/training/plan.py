@@ -139,7 +139,7 @@ def make_plan(request: Request, prepared: Prepared) -> tuple[Settings, Plan]:
     training = settings.training
     precision, processes, threads, seconds = _measure(settings, prepared)
     if training.minutes is not None:
-        steps = max(50, int(training.minutes * 60 * 0.85 / seconds))  # the rest goes to validation and saving
+        steps = max(50, int(training.minutes * 60 * 0.78 / seconds))  # the rest goes to validation and saving
         warmup = min(fitting(len(prepared)).warmup, max(10, steps // 8))
         wanted: dict[str, Any] = {"warmup": warmup, **_intervals(steps)}
         left_open = {k: v for k, v in wanted.items() if getattr(training, k) is None}
@@ -171,7 +171,7 @@ def make_plan(request: Request, prepared: Prepared) -> tuple[Settings, Plan]:
 
 
 def _intervals(steps: int) -> dict[str, int]:
-    every = max(50, min(1000, steps // 12))
+    every = max(50, min(1000, -(-steps // 12)))
     return {"validate_every": every, "save_every": every}
 
 

@@ -18,7 +18,7 @@ from benchmarks.peers import Peer
 from benchmarks.translation import DATA, HERE
 from clearhead.checkpoint.model import load_model
 from clearhead.checkpoint.model_folder import find_model, read_config
-from clearhead.data.prepare import load_tokenizers
+from clearhead.data.folders import load_tokenizers
 from clearhead.data.tokenizer import Tokenizer
 from clearhead.decoding import DecodingOptions
 from clearhead.engines import Engine

@@ -21,7 +21,7 @@ from safetensors.numpy import load_file, save_file
 from benchmarks.machine import describe
 from benchmarks.peers import Peer
 from clearhead.checkpoint.model_folder import find_model, read_config
-from clearhead.data.prepare import load_tokenizers
+from clearhead.data.folders import load_tokenizers
 from clearhead.engines.ct2_form import ct2_form
 from clearhead.exchange import export_model
 

@@ -14,7 +14,7 @@ from clearhead import exchange
 from clearhead.checkpoint.manifest import MANIFEST, verify
 from clearhead.checkpoint.model import load_model
 from clearhead.cli import run
-from clearhead.data.prepare import load_tokenizers
+from clearhead.data.folders import load_tokenizers
 from clearhead.decoding import DecodingOptions
 from clearhead.engines.native import NativeEngine
 from clearhead.errors import DAMAGED, DISK, MISSING, USAGE, UserError

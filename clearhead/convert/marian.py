@@ -25,9 +25,9 @@ from clearhead.checkpoint.weights import (
     require_finite,
     require_same,
 )
+from clearhead.data.folders import load_tokenizers
 from clearhead.data.languages import TWO_LETTERS
 from clearhead.data.options import IMPORTED, DataOptions
-from clearhead.data.prepare import load_tokenizers
 from clearhead.data.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, Imported, Subwords, Tokenizer
 from clearhead.decoding import DecodingOptions
 from clearhead.errors import DAMAGED, MISSING, USAGE, UserError

@@ -16,7 +16,6 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
 import zstandard
 
 from clearhead.errors import BAD_DATA, DISK, MISSING, USAGE, UserError
@@ -375,30 +374,11 @@ def _json_columns(text: str, line: int, report: Report) -> Row:
 
 
 def _line_counts(paths: Sequence[Path], counts: tuple[int, int]) -> UserError:
+    from .drift import drift_of, line_lengths  # takes numpy along, which reading alone does not need
+
     source, target = paths
-    drift = _drift(*(_lengths(path) for path in paths)) if max(counts) <= 2_000_000 else None
+    drift = drift_of(*(line_lengths(_whole_lines(path)) for path in paths)) if max(counts) <= 2_000_000 else None
     longer, extra = (source if counts[0] > counts[1] else target), abs(counts[0] - counts[1])
     place = f"{longer} seems to have {extra} too many near line {drift}" if drift else "look for where they part"
     message = f"{source} has {counts[0]} lines but {target} has {counts[1]}; line by line they must be translations"
     return UserError("LINE_COUNTS", f"{message}; {place}; correct the files and start again", BAD_DATA)
-
-
-def _lengths(path: Path) -> np.ndarray:
-    """Bytes in each line, of the whole file."""
-    blocks = (block if block.endswith(b"\n") else block + b"\n" for block in _whole_lines(path))
-    ends = (np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) for block in blocks)
-    return np.concatenate([np.diff(end, prepend=-1).astype(np.int32) - 1 for end in ends])
-
-
-def _drift(source: np.ndarray, target: np.ndarray) -> int | None:
-    """The line of the longer side where it goes out of step, if one insertion there explains the lengths well."""
-    short, long = sorted((np.log(source + 5.0), np.log(target + 5.0)), key=len)
-    n, extra = len(short), len(long) - len(short)
-    if n < 20:
-        return None
-    usual = np.median(long) - np.median(short)
-    before, after = (np.abs(side - short - usual) for side in (long[:n], long[extra:]))
-    costs = np.concatenate([[0.0], np.cumsum(before)]) + np.concatenate([np.cumsum(after[::-1])[::-1], [0.0]])
-    place = int(costs.argmin())
-    by_chance = np.abs(np.roll(long[:n], n // 2) - short - usual).sum()
-    return place + 1 if costs[place] < 0.8 * by_chance else None

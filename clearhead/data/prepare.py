@@ -6,7 +6,6 @@ The work is done once and kept in a cache folder named after the content of the 
 import array
 import hashlib
 import json
-import os
 import random
 import shutil
 import tempfile
@@ -23,9 +22,10 @@ import numpy as np
 from clearhead.errors import BAD_DATA, DISK, UserError
 
 from .corpus import Pair, Report, fingerprint, read_pairs
+from .folders import load_tokenizers, tokenizer_files
 from .languages import languages, looks_swapped
 from .options import DataOptions
-from .tokenizer import Tokenizer, load, train, vocabulary_for
+from .tokenizer import Tokenizer, train, vocabulary_for
 
 FORMAT = 2
 CHUNK = 20_000  # pairs tokenized at a time
@@ -119,31 +119,8 @@ def open_prepared(folder: Path) -> Prepared:
     )
 
 
-def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
-    """Of source and target; the same one if the vocabulary is joint."""
-    source = load(folder, "source")
-    return source, load(folder, "target") if _file_of(folder, "target") else source
-
-
-def tokenizer_files(folder: Path) -> list[Path]:
-    """One file for a joint vocabulary, two for separate ones."""
-    return [file for side in ("source", "target") if (file := _file_of(folder, side))]
-
-
-def _file_of(folder: Path, side: str) -> Path | None:
-    return next((file for ending in ("model", "json") if (file := folder / f"{side}.{ending}").exists()), None)
-
-
 def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def default_cache() -> Path:
-    """CLEARHEAD_CACHE, else the user's cache folder."""
-    base = os.environ.get("CLEARHEAD_CACHE")
-    if base:
-        return Path(base)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clearhead"
 
 
 class _Preparation:

@@ -75,7 +75,7 @@ def _is_sound(form: Path, wanted: dict[str, Any]) -> bool:
 
 
 def _cached(wanted: dict[str, Any]) -> Path:
-    from clearhead.data.prepare import default_cache  # takes numpy along, and is mostly not needed
+    from clearhead.data.folders import default_cache
 
     key = hashlib.sha256(json_bytes(wanted)).hexdigest()[:24]
     return default_cache() / "ct2" / key

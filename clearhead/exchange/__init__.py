@@ -87,7 +87,7 @@ def _to_ctranslate2(folder: Path, scratch: Path, quantization: str) -> None:
 
 def _for_others(folder: Path) -> dict[str, bytes]:
     """What one needs besides the weights to use them without Clearhead."""
-    from clearhead.data.prepare import tokenizer_files
+    from clearhead.data.folders import tokenizer_files
 
     from .readme import readme
 
@@ -113,7 +113,7 @@ def _native(folder: Path) -> "Ours":
 
 
 def _side(name: str, engine: "Engine", folder: Path) -> "Ours":
-    from clearhead.data.prepare import load_tokenizers
+    from clearhead.data.folders import load_tokenizers
 
     from .parity import Ours
 

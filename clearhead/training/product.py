@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.checkpoint.model import Model, save_model
-from clearhead.data.prepare import tokenizer_files
+from clearhead.data.folders import tokenizer_files
 from clearhead.decoding.calibration import Calibration
 
 from .plan import Plan

@@ -20,7 +20,8 @@ from clearhead.checkpoint.manifest import verify
 from clearhead.checkpoint.model_folder import find_model, read_config
 from clearhead.checkpoint.run import checkpoint_folder, clean_run, newest_valid, steps
 from clearhead.checkpoint.weights import average, load_tensors
-from clearhead.data.prepare import Prepared, default_cache, open_prepared, prepare
+from clearhead.data.folders import default_cache
+from clearhead.data.prepare import Prepared, open_prepared, prepare
 from clearhead.engines.choice import why_not_ct2
 from clearhead.engines.ct2_form import ct2_form
 from clearhead.errors import (

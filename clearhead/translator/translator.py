@@ -297,7 +297,7 @@ def _open_engine(folder: Path, name: str, deterministic: bool) -> Engine:
 
 def _tokenizers(folder: Path, config: dict[str, Any]) -> tuple[Tokenizer, Tokenizer]:
     """As the manifest vouches for them, and of the sizes that the model has."""
-    from clearhead.data.prepare import load_tokenizers, tokenizer_files
+    from clearhead.data.folders import load_tokenizers, tokenizer_files
 
     for file in tokenizer_files(folder):
         read_file(folder, file.name)

@@ -15,7 +15,7 @@ from torch.testing import assert_close
 from clearhead.checkpoint.model import load_model
 from clearhead.checkpoint.model_folder import read_config
 from clearhead.data.batching import pad_sources
-from clearhead.data.prepare import load_tokenizers
+from clearhead.data.folders import load_tokenizers
 from clearhead.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from clearhead.decoding import DecodingOptions
 from clearhead.engines.native import NativeEngine

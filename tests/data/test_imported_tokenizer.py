@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from sentencepiece import SentencePieceTrainer
 
+from clearhead.data.folders import load_tokenizers, tokenizer_files
 from clearhead.data.options import DataOptions
-from clearhead.data.prepare import load_tokenizers, prepare, tokenizer_files
+from clearhead.data.prepare import prepare
 from clearhead.data.tokenizer import SPECIALS, UNK, Imported, load, train
 from clearhead.errors import DAMAGED, USAGE, UserError
 

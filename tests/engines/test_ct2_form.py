@@ -8,7 +8,7 @@ import pytest
 
 from clearhead.checkpoint.manifest import MANIFEST, verify
 from clearhead.convert import ctranslate2 as converter
-from clearhead.data.prepare import default_cache
+from clearhead.data.folders import default_cache
 from clearhead.engines import ct2_form as module
 from clearhead.engines.ct2 import Ct2Engine
 from clearhead.engines.ct2_form import ct2_form

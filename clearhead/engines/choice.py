@@ -53,9 +53,6 @@ def _open_ct2(folder: Path, deterministic: bool) -> Engine:
 
 
 def _open_native(folder: Path, deterministic: bool) -> Engine:
-    from clearhead.checkpoint.model import load_model
+    from .native import open_native
 
-    from .native import NativeEngine
-
-    model, _, folder = load_model(folder)
-    return NativeEngine(model, deterministic=deterministic, folder=folder)
+    return open_native(folder, deterministic=deterministic)

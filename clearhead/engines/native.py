@@ -8,11 +8,14 @@ from pathlib import Path
 import torch
 
 from clearhead.checkpoint.manifest import read_manifest
+from clearhead.checkpoint.model import load_model
 from clearhead.checkpoint.weights import WEIGHTS
 from clearhead.data.batching import make_batch, pad_sources
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis, search
 from clearhead.decoding.scoring import score
 from clearhead.model import Seq2Seq
+from clearhead.model.linear import multiply_in
+from clearhead.versions import has_bfloat16
 
 from . import in_order
 from .batches import batches_by_length
@@ -115,3 +118,11 @@ class NativeEngine:
         together, apart = self._speeds[threads], self._speeds[1] * cores
         if apart > 1.1 * together and batches.tokens_left() / together > WORTH_STARTING:
             self._workers = Workers(self._folder, self._weights, cores)
+
+
+def open_native(folder: Path, *, deterministic: bool = False) -> NativeEngine:
+    """The engine of a model folder; its products are in bfloat16 where the CPU has it, since emulated it is far slower."""
+    model, _, folder = load_model(folder)
+    if has_bfloat16() and not deterministic:
+        multiply_in(model, torch.bfloat16)
+    return NativeEngine(model, deterministic=deterministic, folder=folder)

@@ -12,17 +12,15 @@ from typing import Any, TextIO
 import torch
 
 from clearhead.checkpoint.manifest import read_manifest
-from clearhead.checkpoint.model import load_model
 from clearhead.checkpoint.weights import WEIGHTS
 from clearhead.decoding import DecodingOptions, Demand
 
-from .native import NativeEngine
+from .native import NativeEngine, open_native
 
 
 def main(folder: Path, threads: int, asked: Iterable[str], answers: TextIO) -> None:
     torch.set_num_threads(threads)
-    model, _, _ = load_model(folder)
-    engine = NativeEngine(model)
+    engine = open_native(folder)
     print(json.dumps(read_manifest(folder)[WEIGHTS].sha256), file=answers, flush=True)
     for line in asked:
         print(json.dumps(_answer(engine, json.loads(line))), file=answers, flush=True)

@@ -6,6 +6,7 @@ import pytest
 
 from clearhead.decoding import DecodingOptions
 from clearhead.engines import choice as module
+from clearhead.engines import native
 from clearhead.engines.choice import open_engine
 from clearhead.errors import MISSING, USAGE, UserError
 from tests.convert.variants import save_talkative, save_variant
@@ -74,3 +75,13 @@ def test_deterministic_is_the_same_alone_and_among_others(name: str, folder: Pat
         alone = [engine.translate([source], options)[0] for source in sources]
         assert engine.translate(sources, options) == alone  # to the last digit
     assert engine.score(sources, sources) == [engine.score([source], [source])[0] for source in sources]
+
+
+def test_native_is_nearly_the_same_in_bfloat16(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [[5, 6, 7]], [[6, 5]]
+    exact = open_engine(folder, "native").score(*pairs)[0]
+    monkeypatch.setattr(native, "has_bfloat16", lambda: True)
+    rounded = open_engine(folder, "native").score(*pairs)[0]
+    assert rounded != exact
+    assert rounded == pytest.approx(exact, rel=0.05, abs=0.1)
+    assert open_engine(folder, "native", deterministic=True).score(*pairs)[0] == exact

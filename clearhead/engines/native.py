@@ -121,7 +121,7 @@ class NativeEngine:
 
 
 def open_native(folder: Path, *, deterministic: bool = False) -> NativeEngine:
-    """The engine of a model folder; its products are in bfloat16 where the CPU has it, since emulated it is far slower."""
+    """The engine of a model folder; with products in bfloat16 where the CPU has it: emulated it is far slower."""
     model, _, folder = load_model(folder)
     if has_bfloat16() and not deterministic:
         multiply_in(model, torch.bfloat16)

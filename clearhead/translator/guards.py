@@ -77,7 +77,7 @@ def is_blank(text: str) -> bool:
 
 def has_letters(text: str) -> bool:
     """Outside of web and mail addresses."""
-    if "." in text or "/" in text:
+    if _may_have_address(text):
         text = ADDRESS.sub("", text)
     first = LETTER.search(text)
     return first is not None and (first[0].isalpha() or any(found[0].isalpha() for found in LETTER.finditer(text)))
@@ -89,9 +89,14 @@ def has_digits(text: str) -> bool:
 
 def protected(text: str) -> list[str]:
     """The emoji and addresses in a text, which a translation has to have as well."""
-    if text.isascii() and not any(mark in text for mark in ("://", "www.", "@")):
-        return []  # as mostly, and much faster
+    if text.isascii() and not _may_have_address(text):
+        return []
     return PROTECTED.findall(text)
+
+
+def _may_have_address(text: str) -> bool:
+    """Much faster than to look for one, and mostly there is none."""
+    return "://" in text or "www." in text or "@" in text
 
 
 def foreign_words(text: str, pieces: Callable[[str], list[str]]) -> list[str]:

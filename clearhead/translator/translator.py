@@ -162,10 +162,11 @@ class Translator:
                 )
                 for piece in pieces
             ]
-        groups: dict[DecodingOptions, list[int]] = {}
+        groups: dict[tuple[int, bool], list[int]] = {}
         for place, (piece, source) in enumerate(zip(pieces, sources, strict=True)):
-            groups.setdefault(self._limited(options, len(source), bool(piece.first_try)), []).append(place)
-        for limited, group in groups.items():
+            groups.setdefault((_rounded_up(len(source)), bool(piece.first_try)), []).append(place)
+        for (length, is_second_try), group in groups.items():
+            limited = self._limited(options, length, is_second_try)
             some = None if demands is None else [demands[place] for place in group]
             engine = self._engine_for(limited, some)
             for places, found in engine.translate_batches([sources[place] for place in group], limited, some):
@@ -179,16 +180,13 @@ class Translator:
         return [Said(decode(h.tokens), h.score, Decoded(source, h.tokens)) for h in hypotheses]
 
     def _limited(self, options: DecodingOptions, length: int, is_second_try: bool) -> DecodingOptions:
-        """F39: no more tokens than targets of such sources have; lengths alike share a limit, and so a batch."""
+        """F39: no more tokens than targets of sources of up to this length have."""
         if is_second_try:
             options = replace(options, block_ngrams=BLOCKED)
-        top = SHORTEST
-        while top < length:
-            top *= 2
-        most = top + PAST_SOURCE if options.max_length is None else options.max_length
+        most = length + PAST_SOURCE if options.max_length is None else options.max_length
         limit = min(most, self._most_positions)
         if self.calibration is not None:
-            limit = min(limit, self.calibration.longest(top))
+            limit = min(limit, self.calibration.longest(length))
         return options if limit == most else replace(options, max_length=max(limit, options.min_length, 1))
 
     def _engine_for(self, options: DecodingOptions, demands: Sequence[Demand] | None) -> Engine:
@@ -263,6 +261,14 @@ class Translator:
         model = self.config["model"]
         about = f"{model['kind']} of width {model['width']}, engine {self.engine.name}, beam {self.decoding.beam}"
         return f"<p><b>{escape(source)} → {escape(target)}</b><br><small>{escape(about)}</small></p>"
+
+
+def _rounded_up(length: int) -> int:
+    """Lengths alike share a limit, and so a batch."""
+    top = SHORTEST
+    while top < length:
+        top *= 2
+    return top
 
 
 class Confidence:

@@ -226,7 +226,7 @@ def test_F30_a_model_folder_with_a_file_removed_or_replaced(model: Path, tmp_pat
 
 def test_F30_a_tokenizer_of_another_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_model(tmp_path / "model")
-    monkeypatch.setattr("clearhead.data.prepare.load_tokenizers", lambda _: (TOKENIZER, TOKENIZER))
+    monkeypatch.setattr("clearhead.data.folders.load_tokenizers", lambda _: (TOKENIZER, TOKENIZER))
     with pytest.raises(
         UserError, match=f"source tokenizer has {len(TOKENIZER)} pieces, but the model knows 13"
     ) as caught:

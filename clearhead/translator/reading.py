@@ -147,7 +147,7 @@ def chunked(lines: Iterable[bytes]) -> Iterator[Chunk]:
 def _decoded(raw: list[bytes]) -> Chunk:
     lines, replaced = [], set()
     for place, line in enumerate(raw):
-        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        line = line.removesuffix(b"\r\n").removesuffix(b"\n")
         try:
             lines.append(line.decode())
         except UnicodeDecodeError:

@@ -69,6 +69,7 @@ BYTES = st.binary(max_size=40) | st.lists(
 @pytest.mark.parametrize("kind", ["stub", "model"])
 @given(data=BYTES)
 @example(data=b"a\r")
+@example(data=b"\n\r")
 @example(data=b"\xef\xbb\xbf")
 @example(data=b"\xef\xbb\xbf\na")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)

@@ -305,6 +305,23 @@ def test_F11_another_model_to_start_from(toy: Toy, straight: Straight) -> None:
     assert error.value.exit_code == USAGE
 
 
+def test_F25_files_that_change_during_training(tmp_path: Path, straight: Straight) -> None:
+    """They are read before step one and never again: the run ends as if nothing had happened, and more is refused."""
+    own, out = Toy(tmp_path / "corpus").write(), tmp_path / "run"
+
+    def change(call: int, _: Any) -> None:
+        if call == 3:
+            own.files[0].write_text("feige\n" * 58, encoding="utf-8")
+
+    with pytest.MonkeyPatch.context() as patch:
+        disturb_backward(patch, change)
+        assert own.train(out) == 0
+    assert outcome(out)["model"] == outcome(straight())["model"]
+    with pytest.raises(UserError, match="was trained on other data") as error:
+        own.train(out, f"training.steps={STEPS + 1}")
+    assert error.value.exit_code == BAD_DATA
+
+
 def test_F11_fewer_steps_than_there_are(toy: Toy, straight: Straight) -> None:
     with pytest.raises(UserError, match=f"has done {STEPS} steps; training.steps=3 asks for fewer") as error:
         toy.train(straight(), "training.steps=3")

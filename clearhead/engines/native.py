@@ -22,7 +22,7 @@ from .batches import batches_by_length
 from .workers import Batches, Found, Workers
 
 TOKENS_PER_BATCH = 4096  # source tokens times beam
-WORTH_STARTING = 8.0  # seconds of work that are left; processes take two or three to start
+WORTH_STARTING = 5.0  # seconds of work that are left; processes take two or three to start
 
 
 class NativeEngine:

@@ -37,6 +37,7 @@ from clearhead.errors import (
 from clearhead.model import SIZES, build
 from clearhead.options import from_dict
 from clearhead.progress import progress
+from clearhead.translator.guards import has_letters
 
 from .distributed import Team, die_with_parent, is_member, join, launch
 from .loop import Trainer
@@ -46,7 +47,7 @@ from .product import write_model
 from .report import Log, loss_curve, model_card, say, write_text
 from .settings import Request, Settings, differences, from_toml, kind_of, to_toml
 from .step import pick_device
-from .validation import calibrate, translate_validation, validation_loss
+from .validation import Sample, calibrate, translate_validation, validation_loss
 
 # Options that may change between the calls of one run: they do not change what a step computes (micro_tokens only in
 # the last digits, and whoever ran out of memory must be able to lower it).
@@ -293,6 +294,7 @@ def _finish(out: Path, settings: Settings, plan: Plan, prepared: Prepared, comma
     write_text(out / "loss.svg", loss_curve(Log(out / "log.jsonl").events()))
     write_text(out / "README.md", card)
     about = {"of_steps": plan.steps, "weights": chosen, "valid_loss": losses[chosen], "bleu": scores.bleu}
+    about["translates_digits"] = any(_puts_figures_into_words(sample) for sample in samples)
     write_model(out, settings, plan, model, about, calibrate(samples, prepared))
     _write_ct2_form(out)
     say(out, f"done: {scores} on {len(samples)} validation pairs; the weights are {chosen}")
@@ -310,6 +312,11 @@ def _write_ct2_form(out: Path) -> None:
             reason = str(error)
     if reason:
         say(out, f"no fast form (ct2) was made: {reason}")
+
+
+def _puts_figures_into_words(sample: Sample) -> bool:
+    """Else figures alone are copied, and the model is not trusted with them."""
+    return not has_letters(sample.source) and has_letters(sample.reference)
 
 
 def _candidates(out: Path, last: int) -> dict[str, list[int]]:

@@ -12,7 +12,8 @@ from clearhead.engines.native import NativeEngine
 from clearhead.evaluation.calibration import SPARE, fit_calibration, length_limit
 from clearhead.failpoint import FailpointError
 from clearhead.options import from_dict
-from clearhead.training.run import read_run
+from clearhead.training.run import _puts_figures_into_words, read_run
+from clearhead.training.validation import Sample
 
 from .conftest import Straight
 from .toy import STEPS, Toy
@@ -46,3 +47,11 @@ def test_an_unfinished_model_is_not(toy: Toy, tmp_path: Path, monkeypatch: pytes
     with pytest.raises(FailpointError):
         toy.train(tmp_path / "run")
     assert "calibration" not in read_config(find_model(tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("source", "reference", "expected"),
+    [("2026-03-04", "2026年3月4日", True), ("12", "12", False), ("ten", "zehn", False), ("7 + 5", "12", False)],
+)
+def test_a_model_may_put_figures_into_words(source: str, reference: str, expected: bool) -> None:
+    assert _puts_figures_into_words(Sample(source, reference, "", 0.0)) == expected

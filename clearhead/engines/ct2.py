@@ -3,8 +3,8 @@
 Its search is CTranslate2's own, with our scores: the sum of log-probabilities, EOS's included, over the number of
 tokens to the power alpha. Where CTranslate2 counts otherwise (words that were ruled out lose their probability to
 the others, forced ones cost nothing, what reaches the length limit never ends) the beam's hypotheses are scored
-once more, as `score` does it, and ranked by that. Two differences in the search itself remain: a hypothesis that
-ends does not give up its place in the beam, and an empty source gets the empty target without being asked.
+once more, as `score` does it, and ranked by that. Two differences in the search itself remain: it stops as soon as W
+hypotheses were found, and an empty source gets the empty target without being asked.
 
 One worker per core, each of one thread: for many sentences on two cores that was 1.5 to 3 times as fast as one
 worker of two threads. CTranslate2 has one setting per translator, so a single sentence has one thread too.

@@ -28,8 +28,10 @@ class Constraints:
         self.forced = torch.tensor(forced, device=device).view(B, longest)
         least = torch.tensor([max(options.min_length, len(prefix)) for prefix in prefixes], device=device)
         most = src_mask.sum(dim=1) + 50
-        if options.max_length is not None:
-            most = torch.full_like(most, options.max_length)
+        said = [options.max_length if demand.max_length is None else demand.max_length for demand in demands]
+        if any(limit is not None for limit in said):
+            longest_of_each = zip(said, most.tolist(), strict=True)
+            most = most.new_tensor([usual if limit is None else limit for limit, usual in longest_of_each])
         self.limits = torch.maximum(most, least)  # (B,) tokens that each sentence may have, EOS not counted
         self._first_limit = int(self.limits.min())
         self.min_length = options.min_length

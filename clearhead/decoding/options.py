@@ -21,6 +21,7 @@ class Demand:
     prefix: list[int] = field(default_factory=list)  # how it begins
     # What it contains: of each phrase one of the ways to write it, in any order.
     phrases: list[list[list[int]]] = field(default_factory=list)
+    max_length: int | None = None  # in place of the options'
 
 
 @dataclass(frozen=True)

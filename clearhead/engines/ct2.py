@@ -114,7 +114,8 @@ class Ct2Engine:
         self._require_positions([len(source) for source in sources])
         jobs = []
         for source, demand in zip(sources, demands, strict=True):
-            most = len(source) + 1 + ROOM if options.max_length is None else options.max_length
+            said = options.max_length if demand.max_length is None else demand.max_length
+            most = len(source) + 1 + ROOM if said is None else said
             if self.longest is not None:
                 most = min(most, self.longest - 1)
             jobs.append(Job(source, demand.prefix, max(most, options.min_length, len(demand.prefix))))

@@ -95,9 +95,12 @@ class Plan:
 def _pieces(text: str, fits: Callable[[str], bool]) -> list[Piece]:
     pieces = []
     for line in lines(text):
-        parts = list(shorten(line.text, fits)) if _says_something(line.text) else [line]
-        parts[-1] = Part(parts[-1].text, line.gap)
+        if not _says_something(line.text):
+            pieces.append(Piece(line, stays=True))
+            continue
+        *parts, last = shorten(line.text, fits)
         pieces += [Piece(part, stays=not _says_something(part.text)) for part in parts]
+        pieces.append(Piece(Part(last.text, line.gap), stays=bool(parts) and not _says_something(last.text)))
     return pieces
 
 

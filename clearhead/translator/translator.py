@@ -24,7 +24,7 @@ from .translation import Decoded, Translation
 
 BLOCKED = 4  # n-grams of this length are not repeated when a sentence that ran in circles is decoded again
 PAST_SOURCE = 50  # tokens that a target may have more than its source, where nothing else is known (paper 6.1)
-SHORTEST = 16  # sources up to this length, twice, four times ... this length share a limit
+SHORTEST = 16  # tokens; shorter sources may have targets as long as one of this length
 
 
 class Translator:
@@ -152,24 +152,23 @@ class Translator:
     ) -> Iterator[tuple[list[int], list[list[Said]]]]:
         """As they are done: which of the pieces, and what the model says."""
         sources = self.source_tokenizer.encode_many([piece.part.text for piece in pieces])
-        demands = None
-        if glossary is not None or prefix:
-            start = self.target_tokenizer.encode(prefix)
-            demands = [
-                Demand(
-                    prefix=start if piece.is_first else [],
-                    phrases=glossary.phrases(piece.part.text, self.target_tokenizer) if glossary else [],
-                )
-                for piece in pieces
-            ]
-        groups: dict[tuple[int, bool], list[int]] = {}
-        for place, (piece, source) in enumerate(zip(pieces, sources, strict=True)):
-            groups.setdefault((_rounded_up(len(source)), bool(piece.first_try)), []).append(place)
-        for (length, is_second_try), group in groups.items():
-            limited = self._limited(options, length, is_second_try)
-            some = None if demands is None else [demands[place] for place in group]
-            engine = self._engine_for(limited, some)
-            for places, found in engine.translate_batches([sources[place] for place in group], limited, some):
+        start = self.target_tokenizer.encode(prefix) if prefix else []
+        demands = [
+            Demand(
+                prefix=start if piece.is_first else [],
+                phrases=glossary.phrases(piece.part.text, self.target_tokenizer) if glossary else [],
+                max_length=self._limit(options, len(source)),
+            )
+            for piece, source in zip(pieces, sources, strict=True)
+        ]
+        groups: dict[bool, list[int]] = {}
+        for place, piece in enumerate(pieces):
+            groups.setdefault(bool(piece.first_try), []).append(place)
+        for is_second_try, group in groups.items():
+            careful = replace(options, block_ngrams=BLOCKED) if is_second_try else options
+            some = [demands[place] for place in group]
+            engine = self._engine_for(careful, some)
+            for places, found in engine.translate_batches([sources[place] for place in group], careful, some):
                 yield (
                     [group[place] for place in places],
                     [self._say(sources[group[place]], h) for place, h in zip(places, found, strict=True)],
@@ -179,15 +178,12 @@ class Translator:
         decode = self.target_tokenizer.decode
         return [Said(decode(h.tokens), h.score, Decoded(source, h.tokens)) for h in hypotheses]
 
-    def _limited(self, options: DecodingOptions, length: int, is_second_try: bool) -> DecodingOptions:
-        """F39: no more tokens than targets of sources of up to this length have."""
-        if is_second_try:
-            options = replace(options, block_ngrams=BLOCKED)
-        most = length + PAST_SOURCE if options.max_length is None else options.max_length
-        limit = min(most, self._most_positions)
+    def _limit(self, options: DecodingOptions, length: int) -> int:
+        """F39: no more tokens than targets of sources of this length have."""
+        limit = length + PAST_SOURCE if options.max_length is None else options.max_length
         if self.calibration is not None:
-            limit = min(limit, self.calibration.longest(length))
-        return options if limit == most else replace(options, max_length=max(limit, options.min_length, 1))
+            limit = min(limit, self.calibration.longest(max(length, SHORTEST)))
+        return max(min(limit, self._most_positions), options.min_length, 1)
 
     def _engine_for(self, options: DecodingOptions, demands: Sequence[Demand] | None) -> Engine:
         """The fast one if it can do this, else native."""
@@ -261,14 +257,6 @@ class Translator:
         model = self.config["model"]
         about = f"{model['kind']} of width {model['width']}, engine {self.engine.name}, beam {self.decoding.beam}"
         return f"<p><b>{escape(source)} → {escape(target)}</b><br><small>{escape(about)}</small></p>"
-
-
-def _rounded_up(length: int) -> int:
-    """Lengths alike share a limit, and so a batch."""
-    top = SHORTEST
-    while top < length:
-        top *= 2
-    return top
 
 
 class Confidence:

@@ -71,6 +71,10 @@ def test_max_length(kind: ModelOptions, beam: int) -> None:
     assert max(lengths(found_by(model, replace(options, max_length=2)))) == 2
     assert set(lengths(found_by(model, replace(options, min_length=3, max_length=3)))) == {3}
     assert_slow_search_agrees(model, replace(options, max_length=2))
+    limits = [2, 5, None, 3, 7, 2, None]
+    found = search(model, *pad_sources(SOURCES), options, [Demand(max_length=limit) for limit in limits])
+    for i, limit in enumerate(limits):
+        assert_same(found[i], slow_search(model, SOURCES[i], replace(options, max_length=limit or 11), None))
 
 
 @each_kind

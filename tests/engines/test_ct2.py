@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,18 @@ def test_prefixes_go_with_their_sources(both: Both) -> None:
     found = both[1].translate(sources, BEAM["n-best"], demands)
     assert all(h.tokens[: len(d.prefix)] == d.prefix for some, d in zip(found, demands, strict=True) for h in some)
     _check_ranks(both[0], sources, found, BEAM["n-best"])
+
+
+def test_each_source_has_a_limit_of_its_own(both: Both) -> None:
+    sources, options = some_sources(97), DecodingOptions(beam=1, max_length=5)
+    demands = [Demand(max_length=(2, 3, None)[place % 3]) for place in range(97)]
+    for engine in both:
+        together = engine.translate(sources, options, demands)
+        for limit in (2, 3, 5):
+            alike = [place for place in range(97) if (demands[place].max_length or 5) == limit]
+            apart = engine.translate([sources[place] for place in alike], replace(options, max_length=limit))
+            assert texts([together[place] for place in alike]) == texts(apart)
+            assert max(map(len, texts(apart))) == limit
 
 
 def test_a_prefix_as_long_as_the_limit_is_all_there_is(both: Both) -> None:

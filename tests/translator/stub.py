@@ -30,7 +30,7 @@ class StubEngine:
     ) -> None:
         self.rule, self.score_of = rule, score_of
         self.asked: list[str] = []
-        self.seen: list[tuple[DecodingOptions, Demand | None]] = []
+        self.seen: list[tuple[DecodingOptions, Demand]] = []
         self.missing: str | None = None
 
     def lacks(self, options: DecodingOptions, demands: Sequence[Demand] | None = None) -> str | None:
@@ -50,7 +50,7 @@ class StubEngine:
             places = order[start : start + 5]
             for place in places:
                 self.asked.append(TOKENIZER.decode(sources[place]))
-                self.seen.append((options, demands[place] if demands else None))
+                self.seen.append((options, demands[place] if demands else Demand()))
             yield places, [self._hypotheses(sources[place], options) for place in places]
 
     def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:

@@ -131,15 +131,14 @@ def test_a_prefix_begins_the_translation_and_only_its_first_part(translator: Tra
     assert translator.translate(["", "!"], prefix="head j") == ["", "!"]
     engine = StubEngine()
     stub_translator(engine).translate("ab\ncd", prefix="xyz")
-    demands = [(asked, demand.prefix) for asked, (_, demand) in zip(engine.asked, engine.seen, strict=True) if demand]
+    demands = [(asked, demand.prefix) for asked, (_, demand) in zip(engine.asked, engine.seen, strict=True)]
     assert [(asked, len(prefix)) for asked, prefix in demands] == [("ab", 3), ("cd", 0)]
 
 
-def test_without_wishes_there_are_no_demands() -> None:
+def test_without_wishes_only_the_length_is_limited() -> None:
     engine = StubEngine()
-    stub_translator(engine).translate(["ab", "cd"])
-    assert [demand for _, demand in engine.seen] == [None, None]
-    assert Demand() == Demand([], [])
+    stub_translator(engine).translate(["abc", "de"])
+    assert [demand for _, demand in engine.seen] == [Demand(max_length=53), Demand(max_length=52)]
 
 
 def test_samples_are_the_same_for_the_same_seed(translator: Translator) -> None:

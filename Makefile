@@ -14,7 +14,7 @@ test: check              ## style, types and all tests
 	$(BIN)/pytest
 
 unit: $(DEV)             ## the tests that take under a minute together
-	$(BIN)/pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow"
 
 check: $(DEV)            ## formatting, lint and types
 	$(BIN)/ruff format --check .

@@ -23,6 +23,8 @@ from clearhead.translator import load
 
 from .tiny_model import DECODING, WORDS, write_model
 
+pytestmark = pytest.mark.slow  # many small runs of the whole
+
 SOURCES = [" ".join(WORDS[(row * k) % len(WORDS)] for k in range(1, 2 + row % 7)) for row in range(1, 24)]
 SHORT = replace(DECODING, max_length=1)
 Command = Callable[..., tuple[int, str, str]]

@@ -28,6 +28,8 @@ from clearhead.convert import ctranslate2 as to_ct2  # noqa: E402
 from clearhead.convert import marian  # noqa: E402
 from tests.convert.marian_folders import SMALL, TEXTS, write_opus, write_subword_model  # noqa: E402
 
+pytestmark = pytest.mark.slow  # many small runs of the whole
+
 OPTIONS = DecodingOptions(beam=2, max_length=11, block_ngrams=1)
 
 

@@ -23,6 +23,8 @@ from clearhead.errors import DISK, UserError
 
 from .states import STEPS, newest, save, save_all, value_of
 
+pytestmark = pytest.mark.slow  # many small runs of the whole
+
 ROOT = Path(__file__).parents[2]
 EVERY = 1 if os.environ.get("CLEARHEAD_SOAK") else 7
 

@@ -21,6 +21,8 @@ from clearhead.model import TransformerOptions
 from tests.convert.variants import save_variant
 from tests.samples import PAPER, TARGET_WORDS, VARIANTS
 
+pytestmark = pytest.mark.slow  # each variant is converted and loaded
+
 EXPRESSIBLE = {name: options for name, options in VARIANTS.items() if inexpressible(options) is None}
 REASONS = {
     "own-positions": "model.positions is 'own'; sinusoidal or sinusoidal-half or learned or rotary or none would work",

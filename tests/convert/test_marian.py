@@ -30,7 +30,7 @@ transformers = pytest.importorskip("transformers")
 from clearhead.convert.marian import from_marian, to_marian  # noqa: E402
 from tests.convert.marian_folders import PAIRS, SMALL, TEXTS, write_opus, write_subword_model  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")]
 
 EXPRESSIBLE: dict[str, ModelOptions] = {
     "paper": SMALL,

@@ -50,6 +50,7 @@ def count_rows(model: Model, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return rows
 
 
+@pytest.mark.slow
 @each_kind
 @each_penalty
 def test_a_huge_beam_is_exhaustive_search(kind: ModelOptions, normalised: DecodingOptions) -> None:
@@ -110,6 +111,7 @@ def test_hypotheses_are_best_first_all_different_and_only_words(kind: ModelOptio
         assert not {PAD, BOS, EOS} & {token for h in found for token in h.tokens}
 
 
+@pytest.mark.slow
 @each_kind
 @each_penalty
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -121,6 +123,7 @@ def test_stopping_early_loses_nothing(kind: ModelOptions, normalised: DecodingOp
         assert_same(found, slow_search(model, source, options))
 
 
+@pytest.mark.slow
 @each_kind
 def test_a_long_search_is_the_slow_one(kind: ModelOptions) -> None:
     """Long enough for the cache to grow and to drop what no hypothesis sees any more, several times."""

@@ -26,6 +26,8 @@ from tests.decoding.reference import (
 )
 from tests.samples import LSTM, PAPER, VARIANTS
 
+pytestmark = pytest.mark.slow  # each of many models, searched in Python too
+
 Demanded = list[list[Ids]]
 
 TWO_KINDS: dict[str, ModelOptions] = {"transformer": PAPER, "rnn": replace(LSTM, cell="gru")}

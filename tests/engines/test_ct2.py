@@ -21,6 +21,8 @@ from tests.convert.test_ctranslate2 import EXPRESSIBLE
 from tests.convert.variants import save, save_talkative, save_variant
 from tests.samples import TARGET_WORDS
 
+pytestmark = pytest.mark.slow  # each form is converted and loaded
+
 Both = tuple[NativeEngine, Ct2Engine]
 
 

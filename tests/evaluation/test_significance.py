@@ -11,6 +11,8 @@ from sacrebleu.significance import PairedTest
 from clearhead.evaluation.scores import metrics_for
 from clearhead.evaluation.significance import Counts, count, interval, p_value
 
+pytestmark = pytest.mark.slow  # thousands of samples
+
 WORDS = [f"{a}{b}" for a in "bdfgk" for b in ("alo", "enu", "iti", "oro", "uma")]
 NAMES = ["bleu", "chrf", "ter", "exact_match"]
 

@@ -33,6 +33,8 @@ from clearhead.training.step import backward
 from .conftest import Straight
 from .toy import SAVE, STEPS, VALIDATE, Toy, environment, events, losses, outcome
 
+pytestmark = pytest.mark.slow  # many small runs of the whole
+
 Disturb = Callable[[int, Any], Tensor | None]  # of the number of the call and the model; the loss, if it is another
 
 

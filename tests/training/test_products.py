@@ -24,6 +24,8 @@ from clearhead.training.step import backward
 from .conftest import Straight
 from .toy import COMMAND, DROPOUT, STEPS, WORDS, Toy, events, losses
 
+pytestmark = pytest.mark.slow  # many small runs of the whole
+
 FREQUENT = ("training.validate_every=1", "training.save_every=1")
 
 

@@ -15,6 +15,8 @@ from clearhead.failpoint import FailpointError
 from .conftest import Straight
 from .toy import DROPOUT, EPOCH, SAVE, STEPS, VALIDATE, Toy, environment, events, losses, outcome, weights
 
+pytestmark = pytest.mark.slow  # many small runs of the whole
+
 ROOT = Path(__file__).parents[2]
 SOAK = bool(os.environ.get("CLEARHEAD_SOAK"))
 # The first step, mid epoch, the first of an epoch and the last of one, after a validation, the last step.

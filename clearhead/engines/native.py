@@ -37,9 +37,16 @@ class NativeEngine:
     name = "native"
 
     def __init__(
-        self, model: Seq2Seq, device: str = "cpu", *, deterministic: bool = False, folder: Path | None = None
+        self,
+        model: Seq2Seq,
+        device: str = "cpu",
+        *,
+        deterministic: bool = False,
+        folder: Path | None = None,
+        product: torch.dtype = torch.float32,  # in which a search multiplies; scores are always exact
     ) -> None:
         self._workers: Workers | None = None
+        self._product = product
         self.model = model
         self.device = device
         self.deterministic = deterministic
@@ -73,10 +80,12 @@ class NativeEngine:
     ) -> list[list[Hypothesis]]:
         """All of them in one batch, here."""
         src, src_mask = pad_sources(list(sources))
+        multiply_in(self.model, self._product)
         return search(self.model, src.to(self.device), src_mask.to(self.device), options, demands)
 
     def score(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         results: list[list[float]] = [[] for _ in sources]
+        multiply_in(self.model, torch.float32)
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
         for places in self._batches(lengths, beam=1):
             batch = make_batch([(sources[place], targets[place]) for place in places]).to(self.device)
@@ -123,6 +132,5 @@ class NativeEngine:
 def open_native(folder: Path, *, deterministic: bool = False) -> NativeEngine:
     """The engine of a model folder; with products in bfloat16 where the CPU has it: emulated it is far slower."""
     model, _, folder = load_model(folder)
-    if has_bfloat16() and not deterministic:
-        multiply_in(model, torch.bfloat16)
-    return NativeEngine(model, deterministic=deterministic, folder=folder)
+    product = torch.bfloat16 if has_bfloat16() and not deterministic else torch.float32
+    return NativeEngine(model, deterministic=deterministic, folder=folder, product=product)

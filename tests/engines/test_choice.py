@@ -77,11 +77,13 @@ def test_deterministic_is_the_same_alone_and_among_others(name: str, folder: Pat
     assert engine.score(sources, sources) == [engine.score([source], [source])[0] for source in sources]
 
 
-def test_native_is_nearly_the_same_in_bfloat16(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pairs = [[5, 6, 7]], [[6, 5]]
-    exact = open_engine(folder, "native").score(*pairs)[0]
+def test_native_searches_in_bfloat16_and_scores_exactly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources, options = [[5, 6, 7]], DecodingOptions(beam=1, max_length=3)
+    exact = open_engine(folder, "native")
     monkeypatch.setattr(native, "has_bfloat16", lambda: True)
-    rounded = open_engine(folder, "native").score(*pairs)[0]
-    assert rounded != exact
-    assert rounded == pytest.approx(exact, rel=0.05, abs=0.1)
-    assert open_engine(folder, "native", deterministic=True).score(*pairs)[0] == exact
+    rounded = open_engine(folder, "native")
+    ours, theirs = (engine.translate(sources, options)[0][0].score for engine in (exact, rounded))
+    assert ours != theirs
+    assert ours == pytest.approx(theirs, rel=0.05, abs=0.1)
+    assert rounded.score(sources, [[6, 5]]) == exact.score(sources, [[6, 5]])
+    assert open_engine(folder, "native", deterministic=True).translate(sources, options)[0][0].score == ours

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from clearhead.checkpoint.manifest import read_manifest
 from clearhead.checkpoint.model import load_model
@@ -31,7 +32,7 @@ class NativeEngine:
     Among others a sentence's numbers differ in the last digits, because products of other shapes sum in another order.
     With `folder`, from which other processes can load the same model, the speed of one thread and of all of them is
     measured on the first batches of the first long work; where more processes of one thread each are faster, they are
-    started, and kept.
+    started, and kept. `in_bfloat16` a search multiplies; scores are exact.
     """
 
     name = "native"
@@ -43,10 +44,10 @@ class NativeEngine:
         *,
         deterministic: bool = False,
         folder: Path | None = None,
-        product: torch.dtype = torch.float32,  # in which a search multiplies; scores are always exact
+        in_bfloat16: bool = False,
     ) -> None:
         self._workers: Workers | None = None
-        self._product = product
+        self.in_bfloat16 = in_bfloat16
         self.model = model
         self.device = device
         self.deterministic = deterministic
@@ -80,12 +81,12 @@ class NativeEngine:
     ) -> list[list[Hypothesis]]:
         """All of them in one batch, here."""
         src, src_mask = pad_sources(list(sources))
-        multiply_in(self.model, self._product)
+        self._multiply_in(torch.bfloat16)
         return search(self.model, src.to(self.device), src_mask.to(self.device), options, demands)
 
     def score(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         results: list[list[float]] = [[] for _ in sources]
-        multiply_in(self.model, torch.float32)
+        self._multiply_in(torch.float32)
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
         for places in self._batches(lengths, beam=1):
             batch = make_batch([(sources[place], targets[place]) for place in places]).to(self.device)
@@ -101,6 +102,11 @@ class NativeEngine:
 
     def __del__(self) -> None:
         self.close()
+
+    def _multiply_in(self, product: torch.dtype) -> None:
+        """Unless the precision is not ours to choose, as while the model is being trained."""
+        if self.in_bfloat16 and isinstance(self.model, nn.Module):
+            multiply_in(self.model, product)
 
     def _batches(self, lengths: Sequence[int], beam: int) -> list[list[int]]:
         return list(batches_by_length(lengths, 0 if self.deterministic else TOKENS_PER_BATCH // beam))
@@ -132,5 +138,5 @@ class NativeEngine:
 def open_native(folder: Path, *, deterministic: bool = False) -> NativeEngine:
     """The engine of a model folder; with products in bfloat16 where the CPU has it: emulated it is far slower."""
     model, _, folder = load_model(folder)
-    product = torch.bfloat16 if has_bfloat16() and not deterministic else torch.float32
-    return NativeEngine(model, deterministic=deterministic, folder=folder, product=product)
+    in_bfloat16 = has_bfloat16() and not deterministic
+    return NativeEngine(model, deterministic=deterministic, folder=folder, in_bfloat16=in_bfloat16)

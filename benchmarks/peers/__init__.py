@@ -1,7 +1,8 @@
 """Systems that translate, each in a process of its own, asked in turn over its standard input and output.
 
 Each is started as `python -m benchmarks.peers.NAME MODEL …`, says when it is ready, and then answers JSON objects, one
-a line: {"lines": […], "beam": 5, "alone": false} by {"seconds": …, "lines": […]}. The seconds are from text to text,
+a line: {"lines": […], "beam": 5, "length": null, "alone": false} by {"seconds": …, "lines": […]}. With a length every
+target has just so many tokens, for weights that never learned to end. The seconds are from text to text,
 measured by the peer itself, so that starting, loading and the pipe do not count. No torch and nothing of ours here: a
 peer may live in another virtual environment.
 """
@@ -24,15 +25,15 @@ class Answer:
     lines: list[str]
 
 
-def serve(translate: Callable[[list[str], int], list[str]]) -> None:
-    """What a peer's script ends with; `translate` takes the lines and the beam."""
+def serve(translate: Callable[[list[str], int, int | None], list[str]]) -> None:
+    """What a peer's script ends with; `translate` takes the lines, the beam and the length."""
     answers, sys.stdout = sys.stdout, sys.stderr  # whatever a library prints must not be taken for an answer
     print("{}", file=answers, flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
         batches = [[one] for one in asked["lines"]] if asked["alone"] else [asked["lines"]]
         started = time.perf_counter()
-        found = [text for batch in batches for text in translate(batch, asked["beam"])]
+        found = [text for batch in batches for text in translate(batch, asked["beam"], asked["length"])]
         print(json.dumps({"seconds": time.perf_counter() - started, "lines": found}), file=answers, flush=True)
 
 
@@ -69,9 +70,10 @@ class Peer:
         self._process.kill()
         self._process.wait()
 
-    def translate(self, lines: list[str], beam: int, alone: bool = False) -> Answer:
+    def translate(self, lines: list[str], beam: int, length: int | None = None, alone: bool = False) -> Answer:
         assert self._process.stdin is not None
-        print(json.dumps({"lines": lines, "beam": beam, "alone": alone}), file=self._process.stdin, flush=True)
+        asked = {"lines": lines, "beam": beam, "length": length, "alone": alone}
+        print(json.dumps(asked), file=self._process.stdin, flush=True)
         answer = self._read()
         return Answer(answer["seconds"], answer["lines"])
 

@@ -13,9 +13,10 @@ if __name__ == "__main__":
     translator = ctranslate2.Translator(form, device="cpu", inter_threads=int(inter), intra_threads=int(intra))
     source, target = SentencePieceProcessor(source_model), SentencePieceProcessor(target_model)
 
-    def translate(lines: list[str], beam: int) -> list[str]:
+    def translate(lines: list[str], beam: int, length: int | None) -> list[str]:
+        lengths = {} if length is None else {"min_decoding_length": length, "max_decoding_length": length}
         results = translator.translate_batch(
-            source.encode(lines, out_type=str), beam_size=beam, max_batch_size=int(batch)
+            source.encode(lines, out_type=str), beam_size=beam, max_batch_size=int(batch), **lengths
         )
         return target.decode([result.hypotheses[0] for result in results])
 

@@ -43,7 +43,7 @@ if __name__ == "__main__":
     joey = open_model(home)
     processor = SentencePieceProcessor(str(home / "source.model"))
 
-    def some(lines: list[str], beam: int) -> list[str]:
+    def some(lines: list[str], beam: int, length: int | None) -> list[str]:
         ids = [[*row, EOS] for row in processor.encode(lines)]
         lengths = torch.tensor([len(row) for row in ids])
         order = torch.argsort(lengths, descending=True).tolist()
@@ -56,11 +56,11 @@ if __name__ == "__main__":
             found, _, _ = search(
                 joey,
                 batch,
-                max_output_length=src.shape[1] + 50,
+                max_output_length=length or src.shape[1] + 50,
                 beam_size=beam,
                 beam_alpha=1.0,
                 n_best=1,
-                min_output_length=1,
+                min_output_length=length or 1,
                 return_prob="none",
                 generate_unk=True,
                 repetition_penalty=-1,
@@ -73,4 +73,4 @@ if __name__ == "__main__":
             texts[place] = processor.decode([word for word in words if word > 3])
         return texts
 
-    serve(lambda lines, beam: in_batches(lines, lambda batch: some(batch, beam)))
+    serve(lambda lines, beam, length: in_batches(lines, lambda batch: some(batch, beam, length)))

@@ -14,10 +14,10 @@ if __name__ == "__main__":
     tokenizer = MarianTokenizer.from_pretrained(folder)
 
     @torch.inference_mode()
-    def some(lines: list[str], beam: int) -> list[str]:
+    def some(lines: list[str], beam: int, length: int | None) -> list[str]:
         batch = tokenizer(lines, return_tensors="pt", padding=True)
-        longest = batch["input_ids"].shape[1] + 50
-        found = model.generate(**batch, num_beams=beam, length_penalty=1.0, max_length=longest)
+        least, most = (0, batch["input_ids"].shape[1] + 50) if length is None else (length + 1, length + 1)
+        found = model.generate(**batch, num_beams=beam, length_penalty=1.0, min_length=least, max_length=most)
         return tokenizer.batch_decode(found, skip_special_tokens=True)
 
-    serve(lambda lines, beam: in_batches(lines, lambda batch: some(batch, beam)))
+    serve(lambda lines, beam, length: in_batches(lines, lambda batch: some(batch, beam, length)))

@@ -15,14 +15,15 @@ from clearhead.data.batching import make_batch, pad_sources
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis, search
 from clearhead.decoding.scoring import score
 from clearhead.model import Seq2Seq
-from clearhead.model.linear import multiply_in
+from clearhead.model.linear import multiply_in, pack
 from clearhead.versions import has_bfloat16
 
 from . import in_order
 from .batches import batches_by_length
 from .workers import Batches, Found, Workers
 
-TOKENS_PER_BATCH = 4096  # source tokens times beam
+TOKENS_PER_BATCH = 8192  # source tokens times beam
+ROWS = 64  # sentences times beam that are worth a batch of their own
 WORTH_STARTING = 5.0  # seconds of work that are left; processes take two or three to start
 
 
@@ -69,7 +70,7 @@ class NativeEngine:
     ) -> Iterator[Found]:
         batches = Batches(self._batches([len(source) for source in sources], options.beam), sources, options, demands)
         while len(batches):
-            if self._workers and self._workers.are_ready:
+            if self._workers and self._workers.are_ready and len(batches) > 1:
                 yield from self._workers.translate(batches)
             places = batches.take()
             if places is not None:
@@ -109,7 +110,13 @@ class NativeEngine:
             multiply_in(self.model, product)
 
     def _batches(self, lengths: Sequence[int], beam: int) -> list[list[int]]:
-        return list(batches_by_length(lengths, 0 if self.deterministic else TOKENS_PER_BATCH // beam))
+        """With several processes, as many for each of them: none waits long for the last."""
+        most = 0 if self.deterministic else TOKENS_PER_BATCH // beam
+        if self._workers and self._workers.are_ready:
+            tokens, processes = sum(length + 1 for length in lengths), self._workers.count
+            turns = -(-tokens // (most * processes))
+            most = -(-tokens // (turns * processes)) if turns else most
+        return list(batches_by_length(lengths, most, ROWS // beam))
 
     def _timed(self, batches: Batches, places: list[int]) -> list[list[Hypothesis]]:
         """Search; while both are not known, the speed with one thread or with all that there are is noted."""
@@ -138,5 +145,6 @@ class NativeEngine:
 def open_native(folder: Path, *, deterministic: bool = False) -> NativeEngine:
     """The engine of a model folder; with products in bfloat16 where the CPU has it: emulated it is far slower."""
     model, _, folder = load_model(folder)
+    pack(model)
     in_bfloat16 = has_bfloat16() and not deterministic
     return NativeEngine(model, deterministic=deterministic, folder=folder, in_bfloat16=in_bfloat16)

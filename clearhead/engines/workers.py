@@ -40,6 +40,10 @@ class Workers:
         """All that are left of them."""
         return bool(self._ready) and len(self._ready) + len(self._lost) == len(self._processes)
 
+    @property
+    def count(self) -> int:
+        return len(self._ready)
+
     def translate(self, batches: "Batches") -> Iterator[Found]:
         """Take batches until none is left; what a worker that dies had begun is put back."""
         results: queue.SimpleQueue[Found | None] = queue.SimpleQueue()

@@ -14,6 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+PACKED_FROM = 500_000  # numbers in a weight; smaller ones are not multiplied faster
+
 
 class Linear(nn.Linear):
     """x Wᵀ + b; several matrices that read the same x may be stacked in W and used by rows."""
@@ -26,6 +28,8 @@ class Linear(nn.Linear):
     def forward(self, x: Tensor, rows: slice = slice(None)) -> Tensor:
         bias = None if self.bias is None else self.bias[rows]
         if self.product == torch.float32:
+            if self in _PACKED and not torch.is_grad_enabled():
+                return torch.ops.mkldnn._linear_pointwise(x, _PACKED[self].rows(rows), bias, "none", [], "")
             return F.linear(x, self.weight[rows], bias)
         return _LowProduct.apply(x, self.weight[rows], bias, self.low_weight()[rows])
 
@@ -50,8 +54,27 @@ class _Copy:
         return is_same and self.low.dtype == product and self.low.device == weight.device
 
 
+class _Packed:
+    """A weight in the order in which oneDNN reads it, made for each of the row ranges that are used."""
+
+    def __init__(self, weight: Tensor) -> None:
+        self._weight = weight
+        self._version = weight._version
+        self._made: dict[tuple[int, int], Tensor] = {}
+
+    def rows(self, rows: slice) -> Tensor:
+        start, stop, _ = rows.indices(len(self._weight))
+        if self._version != self._weight._version:
+            self._version = self._weight._version
+            self._made.clear()
+        if (start, stop) not in self._made:
+            self._made[start, stop] = torch.ops.mkldnn._reorder_linear_weight(self._weight.detach()[start:stop])
+        return self._made[start, stop]
+
+
 # Beside the modules, so that whoever copies or saves a module does not take its copy along.
 _COPIES: "WeakKeyDictionary[Linear, _Copy]" = WeakKeyDictionary()
+_PACKED: "WeakKeyDictionary[Linear, _Packed]" = WeakKeyDictionary()
 
 
 class _LowProduct(torch.autograd.Function):
@@ -83,6 +106,17 @@ def multiply_in(model: nn.Module, product: torch.dtype) -> None:
     for module in model.modules():
         if isinstance(module, Linear):
             module.product = product
+
+
+def pack(model: nn.Module) -> None:
+    """Let the large Linears of a model on the CPU multiply by weights that are laid out for it, without gradients.
+
+    Otherwise each product lays them out anew; with the few rows of one sentence that takes longer than the product.
+    """
+    if torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        for module in model.modules():
+            if isinstance(module, Linear) and module.weight.numel() >= PACKED_FROM:
+                _PACKED[module] = _Packed(module.weight)
 
 
 @functools.cache

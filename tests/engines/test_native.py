@@ -80,6 +80,14 @@ def test_batches_fit_and_the_longest_come_first(beam: int) -> None:
     assert len(batches) <= 3 + 2 * sum(costs[1:]) / module.TOKENS_PER_BATCH
 
 
+def test_enough_sentences_take_no_far_shorter_ones() -> None:
+    lengths = [9] * 3 + [8] * 2 + [5] * 4 + [1]
+    assert [len(batch) for batch in batches_by_length(lengths, 1000)] == [10]
+    assert [len(batch) for batch in batches_by_length(lengths, 1000, enough=4)] == [5, 4, 1]
+    assert [len(batch) for batch in batches_by_length(lengths, 1000, enough=6)] == [6, 4]
+    assert [len(batch) for batch in batches_by_length([9, 1, 1], 20, enough=1)] == [1, 2]
+
+
 def test_gradients_are_not_kept(engine: NativeEngine) -> None:
     engine.translate(some_sources(3), OPTIONS[0])
     assert torch.is_grad_enabled()

@@ -1,4 +1,4 @@
-"""Products in bfloat16 with float32 weights, and dropout from 16-bit draws.
+"""Products in bfloat16 with float32 weights, products by packed weights, and dropout from 16-bit draws.
 
 bfloat16 has 8 significant bits: one product is right to about 2⁻⁸ = 0.4 % of its largest term.
 """
@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from clearhead.model.linear import Dropout, Linear, multiply_in
+from clearhead.model import linear as module
+from clearhead.model.linear import Dropout, Linear, multiply_in, pack
 from tests.samples import PAPER, VARIANTS, make_model, random_ids, random_source
 
 INPUTS, OUTPUTS = 5, 3
@@ -267,3 +268,28 @@ def test_dropout_obeys_the_seed() -> None:
     assert not torch.equal(draw(3), draw(5))
     first, second = draw(3).chunk(2)
     assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_packed_weights_give_the_same_products(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PACKED_FROM", 1)
+    linear = make_linear(bias, torch.float32)
+    for rows in (slice(None), slice(0, 2), slice(1, None)):
+        x = torch.randn(2, 7, INPUTS)
+        exact = linear(x, rows)
+        pack(linear)
+        with torch.no_grad():
+            assert_close(linear(x, rows), exact)
+            linear.weight.mul_(2)  # noticed
+            assert_close(
+                linear(x, rows), torch.nn.functional.linear(x, linear.weight[rows], linear.bias[rows] if bias else None)
+            )
+        assert linear(x, rows).requires_grad  # which the packed ones cannot have
+
+
+def test_only_large_weights_are_packed() -> None:
+    small, large = Linear(7, 11), Linear(700, 1100)
+    pack(nn.ModuleList([small, large]))
+    assert small not in module._PACKED
+    assert large in module._PACKED
+    assert "_PACKED" not in copy.deepcopy(large).__dict__

@@ -233,12 +233,20 @@ def evaluate(
     ] = None,
     beam: Annotated[int | None, typer.Option(min=1, help="1 is greedy search; else as in the recipe.")] = None,
     engine: Annotated[str, typer.Option(help="auto, native or ct2.")] = "auto",
+    tokenize: Annotated[
+        str | None,
+        typer.Option(help="BLEU's tokenizer: 13a, intl, zh, char, or none for text in tokens; else by language."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Translate a test set and compare with its reference: BLEU, chrF, TER, exact match, and speed."""
+    """Translate a test set and compare with its reference: BLEU, chrF, TER, error rate, exact match, and speed.
+
+    The error rate counts words, or characters of Chinese and its like: of spoken text it is the WER or CER, of phonemes
+    the PER. What is no exact match is the share of wrong sentences, or of wrong words if a line is a word.
+    """
     from clearhead.evaluation.report import evaluate as evaluate_models
 
-    evaluation = evaluate_models(model, files, baseline or [], beam, engine)
+    evaluation = evaluate_models(model, files, baseline or [], beam, engine, tokenize)
     if as_json:
         typer.echo(_dump(evaluation.to_dict()))
         return

@@ -84,6 +84,10 @@ def test_scores_are_those_of_translate_and_sacrebleu(clearhead: Command, files: 
     assert list(found["signatures"]) == ["bleu", "chrf", "ter"]
     for name, (low, high) in found["intervals"].items():
         assert low <= found[name] <= high
+    plain = evaluation(clearhead, *files, "--tokenize", "none")
+    assert plain["bleu"] == pytest.approx(sacrebleu.corpus_bleu(ours, [references], tokenize="none").score)
+    code, _, errors = clearhead("evaluate", "run", *files, "--tokenize", "14b")
+    assert (code, "13a, intl, zh, char, none" in errors) == (2, True)
 
 
 @pytest.mark.slow
@@ -135,7 +139,7 @@ def test_models_are_compared(clearhead: Command, files: list[str]) -> None:
     for other in found["baselines"]:
         assert other["bleu"] == found["bleu"]
         assert other["intervals"] == found["intervals"]
-        assert other["p_values"] == {"bleu": 1.0, "chrf": 1.0, "ter": 1.0, "exact_match": 1.0}
+        assert other["p_values"] == {"bleu": 1.0, "chrf": 1.0, "ter": 1.0, "error_rate": 1.0, "exact_match": 1.0}
 
 
 def test_a_clear_difference_is_found(clearhead: Command, files: list[str]) -> None:

@@ -73,6 +73,23 @@ def test_in_from_opus_and_out_again(opus: Path, tmp_path: Path) -> None:
     export_model(tmp_path / "model", tmp_path / "ct2", "ct2")
 
 
+def test_an_imported_model_can_be_trained_on(opus: Path, tmp_path: Path) -> None:
+    import_model(opus, tmp_path / "model")
+    for end in ("en", "de"):
+        (tmp_path / f"text.{end}").write_text("".join(f"{text}\n" for text in TEXTS * 7), encoding="utf-8")
+    text = [str(tmp_path / "text.en"), str(tmp_path / "text.de")]
+    out = str(tmp_path / "out")
+    sets = [f"--set=training.{option}" for option in ("steps=3", "processes=1", "threads=1", "tokens_per_batch=97")]
+    command = ["train", "--train", *text, "--valid", *text, "--init-from", str(tmp_path / "model"), "--out", out, *sets]
+    assert run(command) == 0
+    before, after = (
+        load_tokenizers(folder)[0].encode_many(TEXTS) for folder in (tmp_path / "model", Path(out, "model"))
+    )
+    assert before == after
+    assert len(translated(Path(out, "model"))) == len(TEXTS)
+    export_model(Path(out), tmp_path / "hf", "hf")
+
+
 @pytest.mark.parametrize("quantization", ["int8", "float32"])
 def test_out_to_ctranslate2(quantization: str, model: Path, tmp_path: Path) -> None:
     export_model(model, tmp_path / "ct2", "ct2", quantization)

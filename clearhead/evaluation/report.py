@@ -7,13 +7,15 @@ from time import perf_counter
 from typing import Any
 
 from clearhead.decoding import DecodingOptions
+from clearhead.errors import USAGE, UserError
 from clearhead.progress import progress
 from clearhead.translator import Translator, load
 
 from .parallel import Parallel, read_parallel
+from .scores import BLEU_TOKENIZERS
 from .significance import RESAMPLES, SEED, TRIALS, Counts, count, interval, p_value
 
-NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "exact_match": "exact match"}
+NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "error_rate": "error rate", "exact_match": "exact match"}
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Evaluation:
         lines = [f"{self.sentences:,} pairs, target language {self.language}{left_out}"]
         for result in (self.result, *self.baselines):
             lines += ["", *_result_lines(result, self.result)]
-        lines += ["", f"95 %: by bootstrap, {RESAMPLES:,} times, seed {SEED}. TER: lower is better."]
+        lines += ["", f"95 %: by bootstrap, {RESAMPLES:,} times, seed {SEED}. TER and error rate: lower is better."]
         if self.baselines:
             lines.append(
                 f"p: of a difference from {self.result.model} by chance alone, approximate randomisation, "
@@ -82,16 +84,27 @@ class Evaluation:
 
 
 def evaluate(
-    model: Path, files: Sequence[Path], baselines: Sequence[Path] = (), beam: int | None = None, engine: str = "auto"
+    model: Path,
+    files: Sequence[Path],
+    baselines: Sequence[Path] = (),
+    beam: int | None = None,
+    engine: str = "auto",
+    tokenize: str | None = None,
 ) -> Evaluation:
-    """Translate a test set and score it; `files` are its source and reference, or one .tsv or .jsonl."""
+    """Translate a test set and score it; `files` are its source and reference, or one .tsv or .jsonl.
+
+    `tokenize` is BLEU's tokenizer, if it is not to be the one that suits the target language.
+    """
+    if tokenize is not None and tokenize not in BLEU_TOKENIZERS:
+        expected = ", ".join(BLEU_TOKENIZERS)
+        raise UserError("TOKENIZER", f"BLEU has no tokenizer {tokenize!r} here; expected one of {expected}", USAGE)
     test = read_parallel(files)
     first, *others = (load(path, engine) for path in (model, *baselines))  # whatever is wrong with them is said first
     language = first.languages[1]
-    result, counts = _evaluate(str(model), first, test, beam, language)
+    result, counts = _evaluate(str(model), first, test, beam, language, tokenize)
     compared = []
     for path, translator in zip(baselines, others, strict=True):
-        other, other_counts = _evaluate(str(path), translator, test, beam, language)
+        other, other_counts = _evaluate(str(path), translator, test, beam, language, tokenize)
         with progress("comparing") as bar:
             for done, name in enumerate(counts):
                 bar.update(done, len(counts), NAMES[name])
@@ -102,7 +115,7 @@ def evaluate(
 
 
 def _evaluate(
-    name: str, translator: Translator, test: Parallel, beam: int | None, language: str
+    name: str, translator: Translator, test: Parallel, beam: int | None, language: str, tokenize: str | None
 ) -> tuple[Result, dict[str, Counts]]:
     options = translator.options(beam)
     translations, seconds = _translate(translator, test.sources, options)
@@ -112,7 +125,7 @@ def _evaluate(
         def tell(metric: str, done: int) -> None:
             bar.update(done, len(translations), f"sentences, {NAMES[metric]}")
 
-        counts = count(translations, test.references, language, tell)
+        counts = count(translations, test.references, language, tell, tokenize)
         intervals = {key: interval(one) for key, one in counts.items()}
     return Result(
         name,

@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER as sacreBLEU has them, each with its signature, and exact match."""
+"""BLEU, chrF and TER as sacreBLEU has them, each with its signature; edits for the error rate, and exact match."""
 
 import re
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ TOKENIZERS = {
     **dict.fromkeys(("zh", "cmn", "lzh", "wuu", "yue"), "zh"),
     **dict.fromkeys(("ja", "ko", "th", "lo", "km", "my", "bo"), "char"),
 }
+BLEU_TOKENIZERS = ("13a", "intl", "zh", "char", "none")  # those that need nothing else
 # Where TER counts characters: the scripts that its tokenizer knows how to take apart.
 ASIAN = ("zh", "cmn", "lzh", "wuu", "yue", "ja")
 
@@ -41,15 +42,15 @@ def score_translations(hypotheses: Sequence[str], references: Sequence[str], lan
     )
 
 
-def metrics_for(language: str) -> "dict[str, Metric]":
-    """sacreBLEU's metrics with the settings that suit a target language; zh-CN is zh."""
+def metrics_for(language: str, tokenize: str | None = None) -> "dict[str, Metric]":
+    """sacreBLEU's metrics with the settings that suit a target language; zh-CN is zh. `tokenize` is BLEU's."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
-    code = re.split("[-_]", language.lower())[0]
+    code = _code(language)
     return {
-        "bleu": BLEU(tokenize=TOKENIZERS.get(code, "13a"), force=True),  # force: no advice on stderr
+        "bleu": BLEU(tokenize=tokenize or TOKENIZERS.get(code, "13a"), force=True),  # force: no advice on stderr
         "chrf": CHRF(),
         "ter": TER(normalized=code in ASIAN, asian_support=code in ASIAN),  # the latter does nothing without the first
     }
@@ -58,3 +59,24 @@ def metrics_for(language: str) -> "dict[str, Metric]":
 def is_same(hypothesis: str, reference: str) -> bool:
     """Whether it is an exact match: spaces around do not count."""
     return hypothesis.strip() == reference.strip()
+
+
+def error_tokens(text: str, language: str) -> Sequence[str]:
+    """What the error rate counts: words, or characters where words are not set apart by spaces."""
+    words = text.split()
+    return "".join(words) if _code(language) in TOKENIZERS else words
+
+
+def edits(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
+    """The fewest insertions, deletions and replacements that make one of the other (Levenshtein)."""
+    above = list(range(len(reference) + 1))
+    for i, ours in enumerate(hypothesis, 1):
+        row = [i]
+        for j, theirs in enumerate(reference, 1):
+            row.append(min(above[j] + 1, row[-1] + 1, above[j - 1] + (ours != theirs)))
+        above = row
+    return above[-1]
+
+
+def _code(language: str) -> str:
+    return re.split("[-_]", language.lower())[0]

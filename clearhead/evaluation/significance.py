@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .scores import is_same, metrics_for
+from .scores import edits, error_tokens, is_same, metrics_for
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -38,18 +38,26 @@ class Counts:
 
 
 def count(
-    hypotheses: Sequence[str], references: Sequence[str], language: str, tell: Tell = lambda *_: None
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    language: str,
+    tell: Tell = lambda *_: None,
+    tokenize: str | None = None,
 ) -> dict[str, Counts]:
-    """The counts of bleu, chrf, ter and exact_match; the latter's score is a share, the others go to 100.
+    """The counts of bleu, chrf, ter, error_rate and exact_match; the latter's score is a share, the others go to 100.
 
     `tell` hears of each metric how many sentences are done; TER takes up to a second for ten sentences of Chinese.
     """
     same = [[is_same(ours, theirs), 1] for ours, theirs in zip(hypotheses, references, strict=True)]
     counts = {
         name: _counts(metric, hypotheses, references, partial(tell, name))
-        for name, metric in metrics_for(language).items()
+        for name, metric in metrics_for(language, tokenize).items()
     }
-    return {**counts, "exact_match": Counts(np.array(same, float), lambda total: float(total[0] / total[1]))}
+    return {
+        **counts,
+        "error_rate": _errors(hypotheses, references, language),
+        "exact_match": Counts(np.array(same, float), lambda total: float(total[0] / total[1])),
+    }
 
 
 def _counts(
@@ -66,6 +74,14 @@ def _counts(
         lambda total: float(metric._compute_score_from_stats(total.tolist()).score),
         str(metric.get_signature()),
     )
+
+
+def _errors(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Counts:
+    rows = []
+    for ours, theirs in zip(hypotheses, references, strict=True):
+        wanted = error_tokens(theirs, language)
+        rows.append([edits(error_tokens(ours, language), wanted), len(wanted)])
+    return Counts(np.array(rows, float), lambda total: float(100 * total[0] / max(1, total[1])))
 
 
 def interval(counts: Counts, resamples: int = RESAMPLES) -> tuple[float, float]:

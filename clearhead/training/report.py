@@ -17,6 +17,8 @@ from .plan import Plan
 from .settings import Settings, kind_of
 from .validation import Sample
 
+COLOURS = ("#4878a8", "#c44e52", "#6a9f58", "#8a6fb0")
+
 
 class Log:
     """log.jsonl: one JSON object per event, in the order of the steps."""
@@ -87,22 +89,28 @@ class Board:
         self._writer.flush()
 
 
-def loss_curve(events: Iterable[dict[str, Any]], width: int = 720, height: int = 360) -> str:
+def loss_curve(events: Iterable[dict[str, Any]]) -> str:
     """An SVG of training and validation loss over the steps."""
     events = list(events)
-    curves = {
-        "training": [(e["step"], e["loss"]) for e in events if e.get("loss") is not None],
-        "validation": [(e["step"], e["valid_loss"]) for e in events if "valid_loss" in e],
-    }
+    return chart(
+        {
+            "training": [(e["step"], e["loss"]) for e in events if e.get("loss") is not None],
+            "validation": [(e["step"], e["valid_loss"]) for e in events if "valid_loss" in e],
+        }
+    )
+
+
+def chart(curves: dict[str, list[tuple[float, float]]], width: int = 720, height: int = 360) -> str:
+    """An SVG of up to four named curves."""
     points = [point for curve in curves.values() for point in curve]
     if not points:
         return '<svg xmlns="http://www.w3.org/2000/svg"/>'
-    last, low, high = max(s for s, _ in points), min(v for _, v in points), max(v for _, v in points)
+    last, low, high = max(x for x, _ in points), min(y for _, y in points), max(y for _, y in points)
     left, top, right, bottom = 56, 16, width - 16, height - 40
     span = max(1e-9, high - low)
 
-    def place(step: float, value: float) -> str:
-        x = left + (right - left) * step / max(1, last)
+    def place(across: float, value: float) -> str:
+        x = left + (right - left) * across / max(1, last)
         return f"{x:.1f},{bottom - (bottom - top) * (value - low) / span:.1f}"
 
     parts = [
@@ -111,15 +119,15 @@ def loss_curve(events: Iterable[dict[str, Any]], width: int = 720, height: int =
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for i in range(5):
-        value, step = low + span * i / 4, last * i / 4
-        x, y = place(step, value).split(",")
+        value, across = low + span * i / 4, last * i / 4
+        x, y = place(across, value).split(",")
         parts.append(f'<line x1="{left}" x2="{right}" y1="{y}" y2="{y}" stroke="#ddd"/>')
         parts.append(f'<text x="{left - 6}" y="{float(y) + 4}" text-anchor="end">{value:.2f}</text>')
-        parts.append(f'<text x="{x}" y="{bottom + 18}" text-anchor="middle">{step:,.0f}</text>')
-    for row, (name, colour) in enumerate({"training": "#4878a8", "validation": "#c44e52"}.items()):
-        line = " ".join(place(*point) for point in curves[name])
+        parts.append(f'<text x="{x}" y="{bottom + 18}" text-anchor="middle">{across:,.0f}</text>')
+    for row, ((name, curve), colour) in enumerate(zip(curves.items(), COLOURS, strict=False)):
+        line = " ".join(place(*point) for point in curve)
         parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{line}"/>')
-        parts.append(f'<text x="{right - 90}" y="{top + 16 + 18 * row}" fill="{colour}">{name}</text>')
+        parts.append(f'<text x="{right}" y="{top + 16 + 18 * row}" text-anchor="end" fill="{colour}">{name}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

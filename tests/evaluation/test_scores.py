@@ -4,7 +4,7 @@ import pytest
 import sacrebleu
 
 from clearhead.evaluation import score_translations
-from clearhead.evaluation.scores import metrics_for
+from clearhead.evaluation.scores import edits, metrics_for
 
 ENGLISH = ["the cat sat on the mat today", "a dog runs in the park"]
 CHINESE = ["2026年3月4日星期三", "今天天气很好。"]
@@ -65,3 +65,11 @@ def test_ter_counts_characters_where_words_have_no_spaces(language: str, asian: 
 def test_sacrebleu_gives_no_advice_on_text_that_looks_tokenized(caplog: pytest.LogCaptureFixture) -> None:
     score_translations(["a cat ."] * 101, ["a cat ."] * 101, "en")
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "fewest"),
+    [("", "", 0), ("abc", "", 3), ("", "ab", 2), ("kitten", "sitting", 3), ("abcd", "bcda", 2), ("ab", "ba", 2)],
+)
+def test_the_fewest_edits(ours: str, theirs: str, fewest: int) -> None:
+    assert edits(ours, theirs) == edits(theirs, ours) == fewest

@@ -5,6 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
+import sacrebleu
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
 
@@ -14,7 +15,7 @@ from clearhead.evaluation.significance import Counts, count, interval, p_value
 pytestmark = pytest.mark.slow  # thousands of samples
 
 WORDS = [f"{a}{b}" for a in "bdfgk" for b in ("alo", "enu", "iti", "oro", "uma")]
-NAMES = ["bleu", "chrf", "ter", "exact_match"]
+NAMES = ["bleu", "chrf", "ter", "error_rate", "exact_match"]
 
 
 def references(sentences: int) -> list[str]:
@@ -45,6 +46,20 @@ def test_scores_are_those_of_the_metrics(language: str) -> None:
         assert counts[name].signature == str(metric.get_signature())
     same = sum(ours == theirs for ours, theirs in zip(GOOD, TEXTS, strict=True))
     assert counts["exact_match"].score == same / len(TEXTS)
+
+
+def test_the_error_rate_of_replaced_words_is_their_share() -> None:
+    words = sum(len(text.split()) for text in TEXTS)
+    wrong = sum(text.split().count("xyz") for text in GOOD)
+    assert count(GOOD, TEXTS, "en")["error_rate"].score == pytest.approx(100 * wrong / words)
+    assert count(["今天天气不好。"], ["今天 天气很好。"], "zh")["error_rate"].score == pytest.approx(100 / 7)
+
+
+def test_bleu_of_text_in_tokens() -> None:
+    ours, theirs = ["a well-known dog 's bone ."], ["a well - known dog 's bone ."]
+    for tokenize in (None, "none"):
+        expected = sacrebleu.corpus_bleu(ours, [theirs], tokenize=tokenize or "13a").score
+        assert count(ours, theirs, "en", tokenize=tokenize)["bleu"].score == pytest.approx(expected)
 
 
 def test_each_translation_needs_its_reference() -> None:

@@ -13,7 +13,7 @@ worker of two threads. CTranslate2 has one setting per translator, so a single s
 import json
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,9 @@ class Job:
     source: list[int]
     prefix: list[int]
     limit: int  # tokens that the target may have, EOS not counted
+
+
+Conversation = Generator[None, None, list[list[Hypothesis]]]
 
 
 class Ct2Engine:
@@ -81,29 +84,16 @@ class Ct2Engine:
         if missing:
             raise ValueError(f"CTranslate2 has no {missing}; the native engine has")
         jobs = self._jobs(sources, options, demands)
-        in_flight: deque[tuple[list[int], list[Any]]] = deque()
+        in_flight: deque[tuple[list[int], Conversation]] = deque()
         for places in self._batches_of(jobs):
-            in_flight.append((places, self._submit([jobs[place] for place in places], options)))
-            if len(in_flight) > BATCHES_PER_WORKER * self.workers:
-                done, results = in_flight.popleft()
-                yield done, self._hypotheses([jobs[place] for place in done], results, options)
-        for done, results in in_flight:
-            yield done, self._hypotheses([jobs[place] for place in done], results, options)
+            conversation = self._converse([jobs[place] for place in places], options)
+            next(conversation)
+            in_flight.append((places, conversation))
+            yield from self._go_on(in_flight, BATCHES_PER_WORKER * self.workers)
+        yield from self._go_on(in_flight, 0)
 
     def score(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
-        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        self._require_positions(lengths)
-        submitted = []
-        for places in self._batches(lengths):
-            some = [self._pieces(sources[place]) for place in places]
-            wanted = [[self._target_tokens[i] for i in targets[place]] for place in places]
-            results = self._translator.score_batch(some, wanted, max_input_length=0, asynchronous=True)
-            submitted.append((places, results))
-        scores: list[list[float]] = [[] for _ in sources]
-        for places, results in submitted:
-            for place, result in zip(places, results, strict=True):
-                scores[place] = result.result().log_probs
-        return scores
+        return [result.result().log_probs for result in self._submit_scores(sources, targets)]
 
     # -- what is asked of CTranslate2 -------------------------------------------------------------------------------
 
@@ -153,6 +143,18 @@ class Ct2Engine:
             return_end_token=True,  # so that it is counted in the length, and one sees who has ended
         )
 
+    def _submit_scores(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[Any]:
+        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+        self._require_positions(lengths)
+        submitted: list[Any] = [None] * len(lengths)
+        for places in self._batches(lengths):
+            some = [self._pieces(sources[place]) for place in places]
+            wanted = [[self._target_tokens[i] for i in targets[place]] for place in places]
+            results = self._translator.score_batch(some, wanted, max_input_length=0, asynchronous=True)
+            for place, result in zip(places, results, strict=True):
+                submitted[place] = result
+        return submitted
+
     def _pieces(self, source: list[int]) -> list[str]:
         return [self._source_tokens[i] for i in source]
 
@@ -168,8 +170,25 @@ class Ct2Engine:
 
     # -- what it answers --------------------------------------------------------------------------------------------
 
-    def _hypotheses(self, jobs: Sequence[Job], results: list[Any], options: DecodingOptions) -> list[list[Hypothesis]]:
-        """The n best of each; those whose score is not yet ours are scored once more, all of them together."""
+    def _go_on(
+        self, in_flight: deque[tuple[list[int], Conversation]], most: int
+    ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
+        """Wait for the oldest until only so many are left; one that has another question goes to the end."""
+        while len(in_flight) > most:
+            places, conversation = in_flight.popleft()
+            try:
+                next(conversation)
+                in_flight.append((places, conversation))
+            except StopIteration as end:
+                yield places, end.value
+
+    def _converse(self, jobs: Sequence[Job], options: DecodingOptions) -> Conversation:
+        """The n best of each job; stops after each question, so that others can be asked before the answer is needed.
+
+        Hypotheses whose score is not yet ours are scored once more, all of them together.
+        """
+        results = self._submit(jobs, options)
+        yield
         found: list[list[Hypothesis]] = [[] for _ in jobs]
         unscored: dict[int, list[list[int]]] = {}
         again: dict[int, Any] = {}
@@ -188,28 +207,23 @@ class Ct2Engine:
             else:
                 pairs = zip(targets, translation.scores, strict=True)
                 found[i] = [Hypothesis(target[:-1], score) for target, score in pairs]
+        if again:
+            yield
         for i, result in again.items():
             targets = [[self._target_ids[token] for token in tokens] for tokens in result.result().hypotheses]
             ended = [target[: -1 if target[-1:] == [EOS] else None] for target in targets]
             # Where it finds too few, CTranslate2 fills up with PAD.
             unscored[i] = [target for target in ended if not {PAD, BOS} & set(target)] or [jobs[i].prefix]
-        self._rank(jobs, unscored, found, options)
+        if unscored:
+            open_ = [(i, target) for i, targets in unscored.items() for target in targets]
+            scores = self._submit_scores([jobs[i].source for i, _ in open_], [target for _, target in open_])
+            yield
+            for (i, target), result in zip(open_, scores, strict=True):
+                probabilities = result.result().log_probs
+                found[i].append(Hypothesis(target, sum(probabilities) / len(probabilities) ** options.alpha))
+            for i in unscored:
+                found[i] = sorted(found[i], key=lambda h: -h.score)[: options.n_best]
         return found
-
-    def _rank(
-        self,
-        jobs: Sequence[Job],
-        unscored: dict[int, list[list[int]]],
-        found: list[list[Hypothesis]],
-        options: DecodingOptions,
-    ) -> None:
-        """Put the n best targets of each of these jobs into `found`."""
-        pairs = [(i, target) for i, targets in unscored.items() for target in targets]
-        scores = self.score([jobs[i].source for i, _ in pairs], [target for _, target in pairs])
-        for (i, target), log_probabilities in zip(pairs, scores, strict=True):
-            found[i].append(Hypothesis(target, sum(log_probabilities) / len(log_probabilities) ** options.alpha))
-        for i in unscored:
-            found[i] = sorted(found[i], key=lambda h: -h.score)[: options.n_best]
 
 
 def _is_whole(target: list[int], job: Job) -> bool:

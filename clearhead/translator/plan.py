@@ -37,10 +37,13 @@ class Plan:
     """The pieces of one text, and the warnings so far."""
 
     def __init__(self, text: str, fits: Callable[[str], bool]) -> None:
-        self.source = guards.without_controls(text)
-        self.warnings = {"control_characters"} if self.source != text else set[str]()
-        if guards.BIDI.search(text):
-            self.warnings.add("bidi_controls")
+        self.source, self.warnings = text, set[str]()
+        if not text.isprintable():  # seldom
+            self.source = guards.without_controls(text)
+            if self.source != text:
+                self.warnings.add("control_characters")
+            if guards.BIDI.search(text):
+                self.warnings.add("bidi_controls")
         self.pieces = _pieces(normalize("NFC", self.source), fits)
         _mark_first(self.pieces)
         if len([piece for piece in self.pieces if piece.part.text]) > 1 and self.asks:

@@ -62,12 +62,16 @@ def main() -> None:
     parser.add_argument("tiny", type=Path)
     parser.add_argument("--joeynmt", type=Path, help="the python of an environment that has JoeyNMT")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--size", choices=TASKS, help="measure this one alone, and keep what is known of the other")
     arguments = parser.parse_args()
-    results = {}
+    known = HERE / "TRANSLATION.json"
+    results = json.loads(known.read_text(encoding="utf-8")) if arguments.size and known.exists() else {}
     with tempfile.TemporaryDirectory() as scratch:
         tiny = find_model(arguments.tiny)
         models = {"tiny": tiny, "base": random_base(Path(scratch) / "base", tiny)}
         for size, tasks in TASKS.items():
+            if arguments.size not in (None, size):
+                continue
             results[size] = measure(models[size], tasks, arguments.joeynmt, arguments.rounds)
     page = [
         "# Translating, text to text",
@@ -77,7 +81,7 @@ def main() -> None:
         *(f"## {size}, {task}\n\n{table(rows)}" for size, tasks in results.items() for task, rows in tasks.items()),
     ]
     (HERE / "TRANSLATION.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
-    (HERE / "TRANSLATION.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    known.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print("\n\n".join(page))
 
 

@@ -23,7 +23,7 @@ from .batches import batches_by_length
 from .workers import Batches, Found, Workers
 
 TOKENS_PER_BATCH = 8192  # source tokens times beam
-ROWS = 64  # sentences times beam that are worth a batch of their own
+ENOUGH = 64  # sentences that are worth a batch of their own
 WORTH_STARTING = 5.0  # seconds of work that are left; processes take two or three to start
 
 
@@ -116,7 +116,7 @@ class NativeEngine:
             tokens, processes = sum(length + 1 for length in lengths), self._workers.count
             turns = -(-tokens // (most * processes))
             most = -(-tokens // (turns * processes)) if turns else most
-        return list(batches_by_length(lengths, most, ROWS // beam))
+        return list(batches_by_length(lengths, most, ENOUGH))
 
     def _timed(self, batches: Batches, places: list[int]) -> list[list[Hypothesis]]:
         """Search; while both are not known, the speed with one thread or with all that there are is noted."""

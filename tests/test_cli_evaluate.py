@@ -125,8 +125,8 @@ def test_the_report_for_people(clearhead: Command, files: list[str]) -> None:
     assert lines[0] == "23 pairs, target language zh"
     assert lines[2].startswith(f"run (native, beam {DECODING.beam}): ")
     assert lines[2].endswith(" target tokens/s")
-    assert [line.split("  ")[1] for line in lines[3:7]] == ["BLEU", "chrF", "TER", "exact match"]
-    assert "34.8 %  95 %:" in lines[6]
+    assert [line.split("  ")[1] for line in lines[3:8]] == ["BLEU", "chrF", "TER", "error rate", "exact match"]
+    assert "34.8 %  95 %:" in lines[7]
     assert any(line.startswith("BLEU: nrefs:1|") for line in lines)
     assert max(map(len, lines)) <= 120
 

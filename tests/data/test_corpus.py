@@ -256,7 +256,7 @@ def test_packed_files_read_like_plain_ones(tmp_path: Path, size: int) -> None:
     plain = write(tmp_path, a__en=source, a__de=target)
     packed = write(
         tmp_path,
-        a__en__gz=gzip.compress(source[:half], 1) + gzip.compress(source[half:], 1),
+        a__en__gz=gzip.compress(source[:half], 1, mtime=0) + gzip.compress(source[half:], 1),
         a__de__zst=zst(target[:half]) + zst(target[half:]),
     )
     assert read(*packed) == read(*plain)
@@ -267,10 +267,10 @@ def test_packed_files_read_like_plain_ones(tmp_path: Path, size: int) -> None:
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("a__en__gz", gzip.compress(os.urandom(5000))[:-100]),
-        ("a__en__gz", gzip.compress(b"text\n" * 999)[:-8] + b"12345678"),
+        ("a__en__gz", gzip.compress(os.urandom(5000), mtime=0)[:-100]),
+        ("a__en__gz", gzip.compress(b"text\n" * 999, mtime=0)[:-8] + b"12345678"),
         ("a__en__gz", b"plain text\n"),
-        ("a__en__gz", gzip.compress(b"text\n" * 999)[:30] + b"\xff" * 30),
+        ("a__en__gz", gzip.compress(b"text\n" * 999, mtime=0)[:30] + b"\xff" * 30),
         ("a__en__zst", zst(os.urandom(5000))[:-100]),
         ("a__en__zst", zst(b"text\n")[:-1]),
         ("a__en__zst", b"plain text\n"),
@@ -291,7 +291,7 @@ def test_F24_damaged_archive(tmp_path: Path, name: str, data: bytes) -> None:
 def test_F24_huge_line_is_refused_in_bounded_memory(tmp_path: Path, packing: str) -> None:
     good = b"good\n" * 6_000
     data = good + b"x" * (40 << 20)
-    packed = gzip.compress(data, 1) if packing == "__gz" else zst(data) if packing == "__zst" else data
+    packed = gzip.compress(data, 1, mtime=0) if packing == "__gz" else zst(data) if packing == "__zst" else data
     source, target = write(tmp_path, **{f"a__en{packing}": packed, "a__de": b"gut\n" * 6_001})
     tracemalloc.start()
     error = fails(source, target)
@@ -321,7 +321,7 @@ def test_F24_sparse_file_is_binary(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "kind", "advice"),
     [
-        (gzip.compress(b"text\n"), "gzip", "rename it to {path}.gz"),
+        (gzip.compress(b"text\n", mtime=0), "gzip", "rename it to {path}.gz"),
         (zst(b"text\n"), "zstd", "rename it to {path}.zst"),
         (b"BZh91AY&SY", "bzip2", "bunzip2"),
         (b"\xfd7zXZ\x00\x00", "xz", "unxz"),
@@ -340,7 +340,7 @@ def test_F24_not_text(tmp_path: Path, data: bytes, kind: str, advice: str) -> No
 
 
 def test_F24_gzip_within_gzip(tmp_path: Path) -> None:
-    source, target = write(tmp_path, a__en__gz=gzip.compress(gzip.compress(b"text\n")), a__de=b"Text\n")
+    source, target = write(tmp_path, a__en__gz=gzip.compress(gzip.compress(b"text\n"), mtime=0), a__de=b"Text\n")
     assert f"{source} looks like gzip; expected UTF-8 text; unpack it once" in str(fails(source, target))
 
 
@@ -395,7 +395,7 @@ def test_F25_unreadable(tmp_path: Path) -> None:
 
 
 def test_F25_which_files(tmp_path: Path) -> None:
-    source, target, table = write(tmp_path, a__en=b"x\n", a__de=b"y\n", a__tsv__gz=gzip.compress(b"x\ty\n"))
+    source, target, table = write(tmp_path, a__en=b"x\n", a__de=b"y\n", a__tsv__gz=gzip.compress(b"x\ty\n", mtime=0))
     for paths, words in [
         ((), "found files: none; give two text files, or one .tsv or .jsonl file"),
         ((source,), f"found files: {source};"),

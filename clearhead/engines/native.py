@@ -1,6 +1,5 @@
 """The engine on torch: sorted by length, batched by tokens, shared among processes where that is faster."""
 
-import contextlib
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,6 @@ from .workers import Batches, Found, Workers
 
 TOKENS_PER_BATCH = 8192  # source tokens times beam
 ENOUGH = 64  # sentences that are worth a batch of their own
-SMALL = 1 << 17  # rows times width squared: eight hypotheses of width 128, two of 256
 WORTH_STARTING = 5.0  # seconds of work that are left; processes take two or three to start
 
 
@@ -85,8 +83,7 @@ class NativeEngine:
         """All of them in one batch, here."""
         src, src_mask = pad_sources(list(sources))
         self._multiply_in(torch.bfloat16)
-        with threads_for(len(sources) * options.beam, self.model.output.in_features):
-            return search(self.model, src.to(self.device), src_mask.to(self.device), options, demands)
+        return search(self.model, src.to(self.device), src_mask.to(self.device), options, demands)
 
     def score(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         results: list[list[float]] = [[] for _ in sources]
@@ -143,20 +140,6 @@ class NativeEngine:
         together, apart = self._speeds[threads], self._speeds[1] * cores
         if apart > 1.1 * together and batches.tokens_left() / together > WORTH_STARTING:
             self._workers = Workers(self._folder, self._weights, cores)
-
-
-@contextlib.contextmanager
-def threads_for(rows: int, width: int) -> Iterator[None]:
-    """One thread for products that are so small that sharing them costs more than doing them."""
-    threads = torch.get_num_threads()
-    alone = threads > 1 and rows * width**2 <= SMALL
-    if alone:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        if alone:
-            torch.set_num_threads(threads)
 
 
 def open_native(folder: Path, *, deterministic: bool = False) -> NativeEngine:

@@ -18,7 +18,8 @@ from typing import Any
 
 from benchmarks.machine import describe
 from clearhead.evaluation.report import evaluate
-from clearhead.training.report import Log, chart
+from clearhead.figures import chart
+from clearhead.training.report import Log
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 HERE = Path(__file__).parent

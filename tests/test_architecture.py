@@ -13,7 +13,7 @@ FILES = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") 
 
 LAYERS = [
     "errors options failpoint progress versions",
-    "data model",
+    "data figures model",
     "decoding",
     "checkpoint",
     "convert",

@@ -181,7 +181,7 @@ class Transformer(nn.Module):
         self.output = Linear(D, options.target_vocabulary, bias=options.output_bias)
         if options.tied != "none":
             self.output.weight = self.target_embedding.weight
-        self._embedding_scale = D**0.5 if options.scale_embedding else 1.0
+        self.embedding_scale = D**0.5 if options.scale_embedding else 1.0
         _initialise(self)
 
     def read(self, src: Tensor, src_mask: Tensor) -> Tensor:
@@ -227,7 +227,7 @@ class Transformer(nn.Module):
         return self.decode(tgt, self.encode(src, src_mask))
 
     def _embed(self, ids: Tensor, embedding: nn.Embedding, positions: Positions, start: int) -> Tensor:
-        return self.dropout(positions.add(embedding(ids) * self._embedding_scale, start))  # (B, T, D)
+        return self.dropout(positions.add(embedding(ids) * self.embedding_scale, start))  # (B, T, D)
 
     def _decoder_blocks(self) -> list[DecoderBlock]:
         return [block for block in self.decoder if isinstance(block, DecoderBlock)]

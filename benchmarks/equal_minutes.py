@@ -1,11 +1,11 @@
 """Clearhead, JoeyNMT and Hugging Face's Seq2SeqTrainer trained for the same minutes on the same pairs.
 
-    python -m benchmarks.equal_minutes --joeynmt PYTHON --transformers PYTHON [--minutes 20] [--only TASK] [--out FOLDER]
+    python -m benchmarks.equal_minutes --joeynmt PYTHON --transformers PYTHON [--minutes 20] [--only TASK] [--out DIR]
 
 The systems take turns; what was measured before stays in EQUAL.json and is not done again, so it can be stopped at any
-time. PYTHON are interpreters that have joeynmt, and transformers with accelerate. All see the same text; ours makes its own
-vocabulary, the others get one of the same size by SentencePiece. Beam 5. What is compared is the model after so many
-minutes of training, tokenizer, plan and validations included; translating the test set does not count.
+time. PYTHON are interpreters that have joeynmt, and transformers with accelerate. All see the same text; ours makes its
+own vocabulary, the others get one of the same size by SentencePiece. Beam 5. What is compared is the model after so
+many minutes of training, tokenizer, plan and validations included; translating the test set does not count.
 """
 
 import argparse
@@ -155,16 +155,17 @@ def record(race: Race, system: str, seed: int, minutes: float, corpus: Path, lin
 
 ABOUT = """# The same minutes of training, on the same pairs
 
-Written by `python -m benchmarks.equal_minutes`: two cores, sizes of `tiny`, beam 5, the first 1,000 lines of the test set. BLEU,
-chrF and exact match are better when higher, the error rate (of words, Chinese characters or phonemes) when lower."""
+Written by `python -m benchmarks.equal_minutes`: two cores, sizes of `tiny`, beam 5, the first 1,000 lines of the test
+set. BLEU, chrF and exact match are better when higher, the error rate (of words, Chinese characters or phonemes) when
+lower."""
 HEADER = "| task | system | minutes | seed | BLEU | chrF | error rate | exact match |\n" + "|---" * 8 + "|"
 
 
 def page(runs: list[dict[str, Any]]) -> str:
     order = [race.task for race in RACES]
     rows = [
-        f"| {run['task']} | {run['system']} | {run['minutes']:g} | {run['seed']} | {run['bleu']:.1f} | {run['chrf']:.1f} "
-        f"| {run['error_rate']:.1f} | {100 * run['exact_match']:.1f} |"
+        f"| {run['task']} | {run['system']} | {run['minutes']:g} | {run['seed']} | {run['bleu']:.1f} "
+        f"| {run['chrf']:.1f} | {run['error_rate']:.1f} | {100 * run['exact_match']:.1f} |"
         for run in sorted(runs, key=lambda run: (order.index(run["task"]), run["minutes"], run["seed"], run["system"]))
     ]
     machine = ", ".join(f"{name} {value}" for name, value in runs[-1]["machine"].items())

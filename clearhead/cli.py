@@ -275,7 +275,7 @@ def score(
 @app.command(
     epilog="Examples: clearhead inspect my-run 'A dog runs.'   |   "
     "clearhead inspect my-run 'A dog runs.' --html dog.html   |   "
-    "clearhead inspect my-run 'A dog runs.' --svg dog.svg --head cross:2:0"
+    "clearhead inspect my-run 'A dog runs.' --svg dog.svg --head cross:2:1"
 )
 def inspect(
     model: Annotated[Path, typer.Argument(help="A run folder or a model folder.")],
@@ -290,7 +290,7 @@ def inspect(
     as_json: Annotated[Path | None, typer.Option("--json", help="All numbers; - for standard output.")] = None,
     svg: Annotated[Path | None, typer.Option(help="A figure; .png too.")] = None,
     head: Annotated[
-        str | None, typer.Option(metavar="KIND:LAYER:HEAD", help="Which head to show, such as cross:2:0; see --svg.")
+        str | None, typer.Option(metavar="KIND:LAYER:HEAD", help="Which head to show, such as cross:2:1; see --svg.")
     ] = None,
     compare: Annotated[Path | None, typer.Option(metavar="MODEL", help="A second model, for the report.")] = None,
     beam: Annotated[int | None, typer.Option(min=1, help="1 is greedy search; else as in the recipe.")] = None,
@@ -298,7 +298,7 @@ def inspect(
 ) -> None:
     """Look inside a translation: where every head looked, what else could have been written, and what mattered.
 
-    Layers and heads are counted from 0. With --svg, --head cross:2:0 draws one head, cross:2 all heads of a layer,
+    Layers and heads are counted from 1. With --svg, --head cross:2:1 draws one head, cross:2 all heads of a layer,
     and cross all heads of all layers.
     """
     from clearhead.translator.looking import Wanted, look

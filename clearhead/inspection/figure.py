@@ -23,7 +23,7 @@ def head_figure(trace: Trace, kind: str, layer: int, head: int) -> str:
     asking, read = trace.labels(kind)
     left, top = 24 + 9 * max(map(_width, asking)), 56 + 9 * max(map(_width, read))
     width, height = left + CELL * len(read) + 56, top + CELL * len(asking) + 16
-    parts = [_text(12, 20, f"{TITLE[kind]}, layer {layer}, head {head}", size=14)]
+    parts = [_text(12, 20, f"{TITLE[kind]}, layer {layer + 1}, head {head + 1}", size=14)]
     for column, text in enumerate(read):
         x, y = left + CELL * column + CELL / 2 + 4, top - 6
         parts.append(f'<g transform="translate({x:.0f} {y}) rotate(-60)">{_text(0, 0, text)}</g>')
@@ -48,9 +48,9 @@ def heads_figure(trace: Trace, kind: str, layer: int | None = None) -> str:
     title = f"{TITLE[kind]}: {trace.source.text}"
     parts = [_text(12, 20, title if len(title) <= letters else title[: letters - 1] + "…", size=14)]
     for head in range(heads):
-        parts.append(_text(64 + across * head + cell * K / 2, 46, f"head {head}", anchor="middle"))
+        parts.append(_text(64 + across * head + cell * K / 2, 46, f"head {head + 1}", anchor="middle"))
     for row, one in enumerate(sorted(layers)):
-        parts.append(_text(56, 60 + down * row + cell * Q / 2, f"layer {one}", anchor="end"))
+        parts.append(_text(56, 60 + down * row + cell * Q / 2, f"layer {one + 1}", anchor="end"))
         for head in range(heads):
             parts += _cells(trace.weights(kind, one, head), 64 + across * head, 54 + down * row, cell)
     return _document(80 + across * heads, 64 + down * len(layers), parts)

@@ -29,7 +29,8 @@ class HeadStats:
 
     @property
     def name(self) -> str:
-        return f"{self.kind}:{self.layer}:{self.head}"
+        """As people count, from 1; numbers in code and JSON count from 0."""
+        return f"{self.kind}:{self.layer + 1}:{self.head + 1}"
 
 
 def head_stats(kind: str, layer: int, weights: np.ndarray, special: np.ndarray) -> list[HeadStats]:

@@ -8,6 +8,7 @@ from clearhead.checkpoint.disk import disk_errors
 from clearhead.errors import USAGE, UserError
 from clearhead.figures import png
 
+from .record import KINDS
 from .report import report
 from .trace import Trace
 
@@ -33,12 +34,14 @@ def save(traces: Sequence[Trace], path: Path, head: HeadName | None = None) -> N
 
 
 def parse_head(text: str) -> HeadName:
-    """cross:2:1 is a head, cross:2 all heads of a layer, cross all heads of all layers; counted from 0."""
+    """cross:2:1 is a head, cross:2 a layer, cross all of them; the text counts from 1, the result from 0."""
     kind, *numbers = text.split(":")
-    if kind not in ("encoder", "decoder", "cross") or len(numbers) > 2 or not all(n.isdecimal() for n in numbers):
-        message = f"{text!r} names no head; expected encoder, decoder or cross, a layer and a head, such as cross:2:1"
+    is_counted = all(number.isdecimal() and int(number) for number in numbers)
+    if kind not in KINDS or len(numbers) > 2 or not is_counted:
+        kinds = "encoder, decoder or cross"
+        message = f"{text!r} names no head; expected {kinds}, a layer and a head from 1, such as cross:2:1"
         raise UserError("HEAD", message, USAGE)
-    layer, head = [*map(int, numbers), None, None][:2]
+    layer, head = [*(int(number) - 1 for number in numbers), None, None][:2]
     return kind, layer, head
 
 

@@ -97,12 +97,13 @@ class Trace:
         return sorted(cross, key=lambda stats: -(stats.align_score or 0.0))
 
     def weights(self, kind: str, layer: int, head: int) -> np.ndarray:
-        """(Q, K) of one head."""
+        """(Q, K) of one head; layers and heads count from 0."""
         layers = sorted(place.layer for place in self.attention if place.kind == kind)
         heads = len(self.attention[Place(kind, layers[0])]) if layers else 0
         if layer not in layers or not 0 <= head < heads:
-            has = f"layers 0 to {layers[-1]} with heads 0 to {heads - 1}" if layers else "none of that kind"
-            raise UserError("HEAD", f"there is no head {kind}:{layer}:{head}; the model has {has}", USAGE)
+            has = f"layers 1 to {layers[-1] + 1} with heads 1 to {heads}" if layers else "none of that kind"
+            asked = f"{kind}:{layer + 1}:{head + 1}"
+            raise UserError("HEAD", f"there is no head {asked}, counted from 1; the model has {has}", USAGE)
         return self.attention[Place(kind, layer)][head]
 
     def labels(self, kind: str) -> tuple[list[str], list[str]]:

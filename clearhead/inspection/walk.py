@@ -77,12 +77,12 @@ def _transformer_hooks(model: Transformer, stops: list[Stop]) -> dict[nn.Module,
     hooks: dict[nn.Module, Hook] = {model.dropout: _embedding_note(model, stops)}
     for i, block in enumerate(model.encoder):
         assert isinstance(block, EncoderBlock)
-        name = f"encoder {i}"
+        name = f"encoder {i + 1}"
         hooks |= _attention_hooks(stops, block.attention, f"{name} self-attention")
         hooks |= _block_hooks(stops, block, name, added)
     for i, block in enumerate(model.decoder):
         assert isinstance(block, DecoderBlock)
-        name = f"decoder {i}"
+        name = f"decoder {i + 1}"
         hooks |= _attention_hooks(stops, block.attention, f"{name} masked self-attention")
         hooks |= _attention_hooks(stops, block.cross_attention, f"{name} cross-attention")
         hooks[block.around_cross_attention] = _note(stops, f"{name} {added}", "to what it had before")
@@ -142,7 +142,7 @@ def _rnn_hooks(model: nn.Module, stops: list[Stop]) -> dict[nn.Module, Hook]:
     if model.attention is not None:
         hooks[model.attention] = _first(_note(stops, "decoder, first step: context", "Σ weight · encoder state"))
     for i, cell in enumerate(model.decoder):
-        hooks[cell] = _first(_cell_note(stops, f"decoder, first step: cell {i}"))
+        hooks[cell] = _first(_cell_note(stops, f"decoder, first step: cell {i + 1}"))
     hooks[model.encoder] = _encoder_note(stops)
     return hooks
 

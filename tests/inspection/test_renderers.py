@@ -47,7 +47,7 @@ def _rows(weights: np.ndarray, kind: str) -> np.ndarray:
 
 def test_the_planted_head_is_found(planted: Trace) -> None:
     assert planted.aligning is not None
-    assert planted.aligning.name == "cross:1:2"
+    assert planted.aligning.name == "cross:2:3"
     assert planted.to_dict()["alignment"]["head"] == 2
 
 
@@ -168,7 +168,7 @@ def test_bytes_of_a_row_sum_to_255_and_are_close() -> None:
     assert (unpacked(top["keys"])[..., 0] == weights.argmax(axis=-1)).all()
 
 
-@pytest.mark.parametrize("name", ["", "cross:x", "cross:1:2:3", "self:1:2", "cross:-1"])
+@pytest.mark.parametrize("name", ["", "cross:x", "cross:1:2:3", "self:1:2", "cross:-1", "cross:0"])
 def test_a_name_that_is_no_head_is_refused(name: str) -> None:
     with pytest.raises(UserError, match="names no head"):
         parse_head(name)
@@ -176,7 +176,7 @@ def test_a_name_that_is_no_head_is_refused(name: str) -> None:
 
 def test_a_head_that_is_not_there_is_refused() -> None:
     trace = trace_of()
-    with pytest.raises(UserError, match="layers 0 to 1 with heads 0 to 6"):
+    with pytest.raises(UserError, match="no head cross:3:1, .* layers 1 to 2 with heads 1 to 7"):
         trace.weights("cross", 2, 0)
-    with pytest.raises(UserError, match="no head encoder:7:0"):
+    with pytest.raises(UserError, match="no head encoder:8:1"):
         trace.svg("encoder", 7)

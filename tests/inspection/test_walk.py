@@ -55,8 +55,8 @@ def test_an_rnn_is_walked_through_its_first_step() -> None:
     assert titles == [
         "encoder states",
         "decoder, first step: context",
-        "decoder, first step: cell 0",
         "decoder, first step: cell 1",
+        "decoder, first step: cell 2",
         "decoder, first step: output",
         "logits",
         "softmax",

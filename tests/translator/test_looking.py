@@ -61,7 +61,7 @@ def test_text_from_standard_input(inspect: Command, monkeypatch: pytest.MonkeyPa
 
 
 def test_figures_are_written(inspect: Command, translator: Translator, tmp_path: Path) -> None:
-    code, _, err = inspect(TEXT, "--svg", str(tmp_path / "a.svg"), "--head", "cross:0:3")
+    code, _, err = inspect(TEXT, "--svg", str(tmp_path / "a.svg"), "--head", "cross:1:4")
     assert code == OK
     assert (tmp_path / "a.svg").read_text(encoding="utf-8") == translator.inspect(TEXT).svg("cross", 0, 3)
     assert "wrote" in err
@@ -70,7 +70,7 @@ def test_figures_are_written(inspect: Command, translator: Translator, tmp_path:
 
 
 def test_one_head_the_lattice_and_the_steps(inspect: Command, translator: Translator) -> None:
-    assert "0:a  1:bad  2:cabbage  3:</s>" in inspect(TEXT, "--head", "encoder:0:6")[1]
+    assert "0:a  1:bad  2:cabbage  3:</s>" in inspect(TEXT, "--head", "encoder:1:7")[1]
     assert "> translation" in inspect(TEXT, "--lattice")[1]
     steps = inspect(TEXT, "--steps")[1].rstrip("\n").split("\n")
     assert steps == [str(stop) for stop in translator.walk(translator.inspect(TEXT))]
@@ -92,7 +92,7 @@ def test_a_target_that_is_given(inspect: Command, translator: Translator) -> Non
 @pytest.mark.parametrize(
     ("arguments", "code", "found"),
     [
-        (["a", "--head", "cross:5:0"], USAGE, "no head cross:5:0"),
+        (["a", "--head", "cross:5:2"], USAGE, "no head cross:5:2"),
         (["a", "--head", "x"], USAGE, "names no head"),
         (["a", "--svg", "a.gif"], USAGE, "a.gif ends in '.gif'"),
         (["a", "--compare", "other"], USAGE, "add --html"),

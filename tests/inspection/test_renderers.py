@@ -176,7 +176,7 @@ def test_a_name_that_is_no_head_is_refused(name: str) -> None:
 
 def test_a_head_that_is_not_there_is_refused() -> None:
     trace = trace_of()
-    with pytest.raises(UserError, match="no head cross:3:1, .* layers 1 to 2 with heads 1 to 7"):
+    with pytest.raises(UserError, match=r"no head cross:3:1, .* layers 1 to 2 with heads 1 to 7"):
         trace.weights("cross", 2, 0)
     with pytest.raises(UserError, match="no head encoder:8:1"):
         trace.svg("encoder", 7)

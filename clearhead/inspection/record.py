@@ -79,7 +79,8 @@ def attention_layers(model: Seq2Seq) -> dict[Place, Attention]:
             encoder_blocks += 1
         elif isinstance(module, DecoderBlock):
             found[Place("decoder", module.index)] = module.attention
-            found[Place("cross", module.index)] = module.cross_attention
+            if module.cross_attention is not None:
+                found[Place("cross", module.index)] = module.cross_attention
         elif isinstance(module, AdditiveAttention):
             found[Place("cross", 0)] = module
     return found

@@ -84,8 +84,9 @@ def _transformer_hooks(model: Transformer, stops: list[Stop]) -> dict[nn.Module,
         assert isinstance(block, DecoderBlock)
         name = f"decoder {i + 1}"
         hooks |= _attention_hooks(stops, block.attention, f"{name} masked self-attention")
-        hooks |= _attention_hooks(stops, block.cross_attention, f"{name} cross-attention")
-        hooks[block.around_cross_attention] = _note(stops, f"{name} {added}", "to what it had before")
+        if block.cross_attention is not None and block.around_cross_attention is not None:
+            hooks |= _attention_hooks(stops, block.cross_attention, f"{name} cross-attention")
+            hooks[block.around_cross_attention] = _note(stops, f"{name} {added}", "to what it had before")
         hooks |= _block_hooks(stops, block, name, added)
     hooks[model.encoder_norm] = _note(stops, "encoder's end", "what every decoder block looks at")
     hooks[model.decoder_norm] = _note(stops, "decoder's end", "what the output layer reads")
@@ -143,7 +144,8 @@ def _rnn_hooks(model: nn.Module, stops: list[Stop]) -> dict[nn.Module, Hook]:
         hooks[model.attention] = _first(_note(stops, "decoder, first step: context", "Σ weight · encoder state"))
     for i, cell in enumerate(model.decoder):
         hooks[cell] = _first(_cell_note(stops, f"decoder, first step: cell {i + 1}"))
-    hooks[model.encoder] = _encoder_note(stops)
+    if model.encoder is not None:
+        hooks[model.encoder] = _encoder_note(stops)
     return hooks
 
 

@@ -71,7 +71,8 @@ def test_every_variant_can_be_recorded(name: str) -> None:
         torch.testing.assert_close(look.weights.sum(dim=-1), torch.ones_like(look.weights[..., 0]))
         if place.kind == "decoder":
             assert not look.weights.triu(diagonal=1).any()
-    expected = {"context": 0, "attention": 1}.get(name.split("-")[-1], 3 + 2 * 2)
+    expected = {"no-encoder": 2, "lstm-no-encoder": 0}.get(name, 3 + 2 * 2)
+    expected = {"context": 0, "attention": 1}.get(name.split("-")[-1], expected)
     assert len(seen.looks) == expected
     assert not any(module._forward_hooks for module in model.modules())
 

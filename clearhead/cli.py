@@ -170,7 +170,7 @@ def translate(
 ) -> None:
     """Translate a text line by line: as many lines come out as went in."""
     from clearhead.translator import load, read_glossary
-    from clearhead.translator.files import Task, require_files, search_options, translate_file
+    from clearhead.translator.files import Task, require_files, require_task, search_options, translate_file
     from clearhead.translator.shards import parse_shard
 
     require_files(model, source, output)
@@ -178,8 +178,35 @@ def translate(
     terms = read_glossary(glossary) if glossary else None
     share = parse_shard(shard) if shard else None
     translator = load(model, engine, deterministic)
+    require_task(translator)
     options = search_options(translator.decoding, {"beam": beam, "n_best": n_best, **sampling}, as_json)
     translate_file(translator, source, output, Task(options, terms, prefix, as_json, resume, share))
+
+
+@app.command(
+    epilog="Examples: clearhead generate my-run 'def main('   |   "
+    "clearhead generate my-run 'Once' --temperature 0 --samples 3"
+)
+def generate(
+    model: Annotated[Path, typer.Argument(help="A run folder or a model folder that was trained to continue text.")],
+    prompt: Annotated[str, typer.Argument(help="How the text begins; - for standard input.")] = "",
+    length: Annotated[int, typer.Option(min=1, help="Tokens to write at most.")] = 120,
+    samples: Annotated[int, typer.Option(min=1, help="So many texts.")] = 1,
+    temperature: Annotated[float, typer.Option(min=0, help="Higher is wilder; 0 searches the likeliest text.")] = 0.8,
+    top_p: Annotated[float, typer.Option(help="Sample from the words that have this probability.")] = 0.95,
+    top_k: Annotated[int, typer.Option(help="Sample from the k likeliest words; 0: from all.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of sampling.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="An object per text: the text and its score.")] = False,
+) -> None:
+    """Continue a text, by a model that was trained with task=generate on plain text."""
+    from clearhead.translator.generating import generate as continue_text
+    from clearhead.translator.generating import load_generator, sampling
+
+    translator = load_generator(model)
+    options = sampling(translator.decoding, temperature, top_p, top_k, samples, seed)
+    text = sys.stdin.read() if prompt == "-" else prompt
+    for found in continue_text(translator, text, options, length)[0]:
+        typer.echo(_dump({"text": found.text, "score": found.score}) if as_json else found.text)
 
 
 @app.command(epilog="Example: clearhead merge test.de part-1.de part-2.de part-3.de")
@@ -242,11 +269,18 @@ def evaluate(
     """Translate a test set and compare with its reference: BLEU, chrF, TER, error rate, exact match, and speed.
 
     The error rate counts words, or characters of Chinese and its like: of spoken text it is the WER or CER, of phonemes
-    the PER. What is no exact match is the share of wrong sentences, or of wrong words if a line is a word.
+    the PER. What is no exact match is the share of wrong sentences, or of wrong words if a line is a word. A model that
+    was trained to continue text is evaluated on text files: perplexity, and bits per character.
     """
     from clearhead.evaluation.report import evaluate as evaluate_models
+    from clearhead.evaluation.report import task_of
 
-    evaluation = evaluate_models(model, files, baseline or [], beam, engine, tokenize)
+    if task_of(model) == "generate":
+        from clearhead.evaluation.perplexity import surprise
+
+        evaluation: Any = surprise(model, files)
+    else:
+        evaluation = evaluate_models(model, files, baseline or [], beam, engine, tokenize)
     if as_json:
         typer.echo(_dump(evaluation.to_dict()))
         return

@@ -17,7 +17,7 @@ from clearhead.training.options import TrainingOptions
 from clearhead.training.settings import Request, kind_of
 
 SECTIONS = ("data", "model", "training", "decoding")
-TOP_LEVEL = ("preset",)
+TOP_LEVEL = ("preset", "task")  # the latter is short for data.task
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,8 @@ def _merge(
     for name in ("processes", "minutes"):
         if getattr(flags, name) is not None:
             merged["training"][name] = getattr(flags, name)
+    if "task" in options:
+        merged["data"]["task"] = options["task"]
     preset = options.get("preset") if flags.preset is None else flags.preset
     for text in sets:
         preset = _apply_set(text, merged, preset)
@@ -136,6 +138,9 @@ def _apply_set(text: str, merged: dict[str, dict[str, Any]], preset: str | None)
     section, dot, key = name.strip().partition(".")
     if not equals or (not dot and section not in TOP_LEVEL):
         raise ValueError(f"--set {text!r}; expected section.key=value, such as training.steps=2000")
+    if section == "task" and not dot:
+        merged["data"]["task"] = str(parse_value(value.strip()))
+        return preset
     if section in TOP_LEVEL and not dot:
         return str(parse_value(value.strip()))
     if section not in SECTIONS:

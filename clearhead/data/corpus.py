@@ -37,6 +37,7 @@ NOTES = {
     "carriage_return": "Windows line ends (CR LF) read as line ends",
     "bom": "byte order mark at the start removed",
     "no_final_newline": "last line without a line end",
+    "skipped_line": "lines that are not valid UTF-8 left out",
 }
 
 
@@ -299,6 +300,16 @@ def read_pairs(paths: Sequence[Path], report: Report) -> Iterator[Pair]:
             yield Pair(line, source, target)
         else:
             report.drop("empty", line)
+
+
+def clean_lines(path: Path, report: Report) -> Iterator[str | None]:
+    """The lines of one text file as they are, indentation too; none where a line is no UTF-8, which is counted."""
+    _check_regular(path)
+    for line, raw in enumerate(chain.from_iterable(_lines(path, report)), 1):
+        text = raw if type(raw) is str else _clean(raw, line, report)
+        if text is None:
+            report.note("skipped_line", line)
+        yield text
 
 
 Row = tuple[str | None, str | None]  # None: dropped and counted already

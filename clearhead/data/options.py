@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 TOKENIZERS = ("bpe", "unigram", "characters", "words")  # those that are learned from a corpus
 IMPORTED = "imported"  # came with a model from elsewhere
+TASKS = ("translate", "generate")
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,11 @@ class DataOptions:
     max_tokens: int = 256  # longer sources or targets are left out of training
     max_ratio: float = 9.0  # so are pairs of which one side has this many times the other's tokens
     max_dropped: float = 0.2  # more than this share of pairs left out is an error
+    task: str = "translate"  # translate: pairs of lines | generate: plain text, to be continued
 
     def __post_init__(self) -> None:
+        if self.task not in TASKS:
+            raise ValueError(f"task is {self.task!r}; expected one of {', '.join(TASKS)}")
         if self.tokenizer not in (*TOKENIZERS, IMPORTED):
             raise ValueError(f"tokenizer is {self.tokenizer!r}; expected one of {', '.join(TOKENIZERS)}")
         if self.vocabulary is not None and self.vocabulary < 8:

@@ -25,6 +25,7 @@ from .corpus import Pair, Report, fingerprint, read_pairs
 from .folders import load_tokenizers, tokenizer_files
 from .languages import languages, looks_swapped
 from .options import DataOptions
+from .texts import read_texts
 from .tokenizer import Tokenizer, train, vocabulary_for
 
 FORMAT = 2
@@ -81,6 +82,11 @@ class Prepared:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    @property
+    def has_source(self) -> bool:
+        """Else the pairs are texts to be continued, and their sources are empty."""
+        return bool(self.source.ids.offsets[-1])
 
 
 def prepare(
@@ -175,13 +181,16 @@ class _Preparation:
             if files and fingerprint(files) != prints[kind]:
                 raise _changed(files)
 
+    def _read(self, files: Sequence[Path], report: Report) -> Iterator[Pair]:
+        return read_texts(files, report, self.options) if self.options.task == "generate" else read_pairs(files, report)
+
     def _scan(self) -> tuple[np.ndarray, list[Pair]]:
         """A hash of every source, and a sample of the pairs (all of them if they are few)."""
         hashes = array.array("Q")
         sample: list[Pair] = []
         rng = random.Random(self.seed)
-        for pair in read_pairs(self.files, self.report):
-            hashes.append(_hash(pair.source))
+        for pair in self._read(self.files, self.report):
+            hashes.append(_hash(pair.source or pair.target))
             if len(sample) < SAMPLE_PAIRS:
                 sample.append(pair)
             elif (place := int(rng.random() * len(hashes))) < SAMPLE_PAIRS:
@@ -195,7 +204,7 @@ class _Preparation:
     def _learn(self, sample: list[Pair], pairs: int) -> tuple[Tokenizer, Tokenizer]:
         self.progress("learning the vocabulary", len(sample))
         size = self.options.vocabulary or vocabulary_for(pairs)
-        if self.options.joint:
+        if self.options.joint or self.options.task == "generate":
             both = (text for pair in sample for text in (pair.source, pair.target))
             tokenizer = train(both, self.options, self.seed, size)
             return tokenizer, tokenizer
@@ -206,7 +215,7 @@ class _Preparation:
         """All pairs to the disk; those that are hidden from training (a truth value for each) are for validation."""
         with closing(_Writer(self.folder, "")) as training, closing(_Writer(self.folder, "valid-")) as validation:
             self._encode_training(hidden, training, validation)
-            for chunk in _chunks(read_pairs(self.valid_files, self.valid_report)) if self.valid_files else ():
+            for chunk in _chunks(self._read(self.valid_files, self.valid_report)) if self.valid_files else ():
                 self._write(chunk, self.valid_report, [(validation, np.ones(len(chunk), bool))])
         if not training.rows:
             raise _nothing_left(self.files, self.report)
@@ -216,7 +225,7 @@ class _Preparation:
 
     def _encode_training(self, hidden: np.ndarray, training: "_Writer", validation: "_Writer") -> None:
         done = 0
-        for chunk in _chunks(read_pairs(self.files, Report())):  # what is dropped while reading was counted by _scan
+        for chunk in _chunks(self._read(self.files, Report())):  # what is dropped while reading was counted by _scan
             now = hidden[done : done + len(chunk)]
             if len(now) < len(chunk):
                 raise _changed(self.files)
@@ -249,7 +258,7 @@ class _Preparation:
         """Whether each pair, of so many tokens on each side, can be trained on; those that cannot are reported."""
         long, short = np.maximum(source, target), np.maximum(np.minimum(source, target), 1)
         too_long = long + 1 > self.options.max_tokens
-        uneven = long > self.options.max_ratio * (short + 1)
+        uneven = (long > self.options.max_ratio * (short + 1)) & (source > 0)
         for place in np.flatnonzero(too_long | uneven):
             report.drop("too_long" if too_long[place] else "length_ratio", pairs[place].line)
         return ~(too_long | uneven)

@@ -6,6 +6,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from clearhead.checkpoint.model_folder import find_model, read_config
 from clearhead.decoding import DecodingOptions
 from clearhead.errors import USAGE, UserError
 from clearhead.progress import progress
@@ -81,6 +82,11 @@ class Evaluation:
                 f"{TRIALS:,} trials."
             )
         return lines + [f"{NAMES[name]}: {signature}" for name, signature in self.signatures.items()]
+
+
+def task_of(model: Path) -> str:
+    """What a model was trained for."""
+    return read_config(find_model(model)).get("data", {}).get("task", "translate")
 
 
 def evaluate(

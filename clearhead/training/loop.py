@@ -207,8 +207,12 @@ class Trainer:
             scores, samples = translate_validation(
                 self.model, self.prepared, team, self.device, greedy, options.decode_pairs
             )
-            event |= {"bleu": scores.bleu, "chrf": scores.chrf, "exact_match": scores.exact_match}
-            text += f", {scores}"
+            if self.prepared.has_source:
+                event |= {"bleu": scores.bleu, "chrf": scores.chrf, "exact_match": scores.exact_match}
+                text += f", {scores}"
+            else:  # a text can go on in many ways: only its probability says how good a continuation is
+                event["perplexity"] = math.exp(min(loss, 700.0))
+                text += f", perplexity {event['perplexity']:.2f}"
         self.model.train()
         if not math.isfinite(loss):
             raise self._diverged(f"the validation loss is {loss}")

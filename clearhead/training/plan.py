@@ -182,7 +182,9 @@ def _model_options(request: Request, preset: str, row: Fitting, source_words: in
     facts: dict[str, Any] = {"source_vocabulary": source_words, "target_vocabulary": target_words}
     if isinstance(base, TransformerOptions) and base.norm == "post":
         facts["norm"] = NORM
-    if source_words != target_words or not request.data.joint:
+    if request.data.task == "generate":
+        facts |= {"encoder_blocks": 0} if isinstance(base, TransformerOptions) else {"encoder": False, "tied": "all"}
+    elif source_words != target_words or not request.data.joint:
         facts["tied"] = "target"
     return from_dict(KINDS[kind_of(base)], {**asdict(base), "dropout": row.dropout, **facts, **request.model}, "model")
 

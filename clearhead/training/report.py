@@ -106,6 +106,12 @@ def model_card(
     source, target = plan.languages
     model = settings.model
     machine = versions()
+    found, head = "", "beginning | continuation | how it went on"
+    if settings.data.task == "translate":
+        head = "source | translation | reference"
+        found = f""" On {len(samples)} translations of them BLEU {scores.bleu:.1f}
+  (`{scores.signatures["bleu"]}`), chrF {scores.chrf:.1f} (`{scores.signatures["chrf"]}`), exact match
+  {scores.exact_match:.1%}."""
     rows = "\n".join(f"| {_cell(s.source)} | {_cell(s.translation)} | {_cell(s.reference)} |" for s in samples[:10])
     return f"""# A model for {source} → {target}
 
@@ -119,11 +125,9 @@ Made by Clearhead {machine["clearhead"]} (torch {machine["torch"]}, Python {mach
   {model.source_vocabulary:,} and {model.target_vocabulary:,}. All options are in `run.toml`.
 - Training: {plan.steps:,} steps of {plan.tokens_per_batch:,} tokens, seed {settings.training.seed},
   {plan.processes} × {plan.threads} threads, {plan.precision}. The weights are {chosen}.
-- On the validation pairs: loss {loss:.3f} per token; on {len(samples)} translations of them BLEU {scores.bleu:.1f}
-  (`{scores.signatures["bleu"]}`), chrF {scores.chrf:.1f} (`{scores.signatures["chrf"]}`), exact match
-  {scores.exact_match:.1%}.
+- On the validation pairs: loss {loss:.3f} per token, perplexity {math.exp(min(loss, 700.0)):.2f}.{found}
 
-| source | translation | reference |
+| {head} |
 |---|---|---|
 {rows}
 

@@ -5,6 +5,7 @@ of them comes in through `main`, finds everything in the run folder, and only tr
 """
 
 import json
+import math
 import os
 import signal
 import sys
@@ -293,12 +294,15 @@ def _finish(out: Path, settings: Settings, plan: Plan, prepared: Prepared, comma
     card = model_card(settings, plan, command, chosen, losses[chosen], scores, samples)
     write_text(out / "loss.svg", loss_curve(Log(out / "log.jsonl").events()))
     write_text(out / "README.md", card)
-    about = {"of_steps": plan.steps, "weights": chosen, "valid_loss": losses[chosen], "bleu": scores.bleu}
+    about: dict[str, Any] = {"of_steps": plan.steps, "weights": chosen, "valid_loss": losses[chosen]}
+    if prepared.has_source:
+        about["bleu"] = scores.bleu
     about["translates_digits"] = any(_puts_figures_into_words(sample) for sample in samples)
     write_model(out, settings, plan, model, about, calibrate(samples, prepared))
     _write_ct2_form(out)
-    say(out, f"done: {scores} on {len(samples)} validation pairs; the weights are {chosen}")
-    say(out, f"model       {out / 'model'}   try: clearhead translate {out}")
+    found = str(scores) if prepared.has_source else f"perplexity {math.exp(losses[chosen]):.2f}"
+    say(out, f"done: {found} on {len(samples)} validation pairs; the weights are {chosen}")
+    say(out, f"model       {out / 'model'}   try: clearhead {settings.data.task} {out}")
 
 
 def _write_ct2_form(out: Path) -> None:

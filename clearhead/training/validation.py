@@ -7,7 +7,7 @@ import torch
 
 from clearhead.data.batching import make_batch
 from clearhead.data.prepare import Prepared
-from clearhead.decoding import DecodingOptions
+from clearhead.decoding import DecodingOptions, Demand
 from clearhead.decoding.calibration import Calibration
 from clearhead.engines.batches import batches_by_length
 from clearhead.engines.native import TOKENS_PER_BATCH, NativeEngine
@@ -18,10 +18,12 @@ from clearhead.model import Seq2Seq
 from .distributed import Team
 from .loss import batch_loss
 
+MOST_GIVEN = 24  # tokens of a text that is to be continued
+
 
 @dataclass(frozen=True)
 class Sample:
-    source: str
+    source: str  # or the beginning of a text that was to be continued
     reference: str
     translation: str
     score: float  # the model's own
@@ -58,21 +60,37 @@ def translate_validation(
     count = len(prepared.valid_source.ids)
     wanted = [i * count // min(pairs, count) for i in range(min(pairs, count))]
     mine = wanted[team.rank :: team.size]
-    found = NativeEngine(model, device).translate([prepared.valid_source.ids[i].tolist() for i in mine], options)
-    best = [(prepared.target_tokenizer.decode(hypotheses[0].tokens), hypotheses[0].score) for hypotheses in found]
-    shares = team.gather(best)
-    samples = [
-        Sample(
-            prepared.valid_source.string(row), prepared.valid_target.string(row), *shares[i % team.size][i // team.size]
-        )
-        for i, row in enumerate(wanted)
+    sources = [prepared.valid_source.ids[i].tolist() for i in mine]
+    beginnings = [_beginning(prepared, i) for i in mine]
+    found = NativeEngine(model, device).translate(sources, options, [Demand(prefix=ids) for ids in beginnings])
+    best = [
+        (prepared.target_tokenizer.decode(hypotheses[0].tokens[len(ids) :]), hypotheses[0].score)
+        for ids, hypotheses in zip(beginnings, found, strict=True)
     ]
+    shares = team.gather(best)
+    samples = [Sample(*_asked(prepared, row), *shares[i % team.size][i // team.size]) for i, row in enumerate(wanted)]
     translations, references = [s.translation for s in samples], [s.reference for s in samples]
     return score_translations(translations, references, prepared.facts["languages"][1]), samples
 
 
-def calibrate(samples: Sequence[Sample], prepared: Prepared) -> Calibration:
+def _beginning(prepared: Prepared, row: int) -> list[int]:
+    """Of a text without a source its first third, at most so many tokens; a translation has to find its own."""
+    ids = prepared.valid_target.ids[row].tolist()
+    return [] if prepared.has_source else ids[: min(MOST_GIVEN, len(ids) // 3)]
+
+
+def _asked(prepared: Prepared, row: int) -> tuple[str, str]:
+    """What the model is given, and what would be right."""
+    if prepared.has_source:
+        return prepared.valid_source.string(row), prepared.valid_target.string(row)
+    given, decode = _beginning(prepared, row), prepared.target_tokenizer.decode
+    return decode(given), decode(prepared.valid_target.ids[row].tolist()[len(given) :])
+
+
+def calibrate(samples: Sequence[Sample], prepared: Prepared) -> Calibration | None:
     """What the scores of these translations say about new ones; how long targets are is seen in the training pairs."""
+    if not prepared.has_source:
+        return None  # a text can go on in many ways
     scores, translations, references = zip(*((s.score, s.translation, s.reference) for s in samples), strict=True)
     limit = length_limit(prepared.source.ids.lengths, prepared.target.ids.lengths)
     return fit_calibration(scores, translations, references, limit)

@@ -56,6 +56,7 @@ def test_the_fixed_context_is_the_encoders_last_states(cell: str) -> None:
     src, src_mask = random_source(3, 5)
     context = contexts(model, src, src_mask, random_ids(3, 2))[:, 0]
     for b, length in enumerate(src_mask.sum(dim=1).tolist()):
+        assert model.encoder is not None
         outputs, _ = model.encoder(model.source_embedding(src[b, :length])[None])
         forward, backward = outputs[0].split(LSTM.width, dim=-1)
         assert_close(context[b], torch.cat([forward[-1], backward[0]]))
@@ -69,6 +70,7 @@ def test_decoder_is_its_equations(cell: str, attention: bool) -> None:
     model, D = make_rnn(cell, attention), LSTM.width
     src, src_mask = random_source(1, 5)
     tgt = random_ids(1, 7)
+    assert model.encoder is not None
     memory, last = model.encoder(model.source_embedding(src[0]))  # (S, 2D); and the last states (layers·2, D)
     last = last[0] if cell == "lstm" else last
     cells: list[Any] = [torch.tanh(start(last[2 * layer + 1])) for layer, start in enumerate(model.start)]

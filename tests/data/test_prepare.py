@@ -5,7 +5,6 @@ import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -385,8 +384,8 @@ def test_the_sample_is_fair_and_seeded(tmp_path: Path, monkeypatch: pytest.Monke
     files = store(tmp_path, PAIRS)
 
     def sample(seed: int) -> list[Pair]:
-        silent = SimpleNamespace(files=files, seed=seed, report=Report(), progress=lambda *_: None)
-        return module._Preparation._scan(silent)[1]  # type: ignore[arg-type]
+        silent = module._Preparation(tmp_path, files, [], DataOptions(), seed, lambda *_: None, None)
+        return silent._scan()[1]
 
     assert sample(1) == sample(1) != sample(2)
     lines = [pair.line for pair in sample(1)]

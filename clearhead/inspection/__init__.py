@@ -1,0 +1,1 @@
+"""A finished translation, looked at once more: traces, and what draws them."""

@@ -2,7 +2,7 @@
 (function (CH) {
 "use strict";
 
-// From the paper's colour to the ink's: on a light page nothing is light, on a dark page nothing is dark.
+// From the paper's colour to the ink's: on a light page nothing is light, on a dark page nothing is dark
 const STOPS = {
   ramplight: [[250, 249, 244], [240, 226, 150], [176, 166, 118], [98, 105, 116], [0, 32, 77]],
   rampdark: [[24, 28, 36], [20, 52, 100], [104, 108, 118], [190, 178, 104], [255, 236, 96]],
@@ -10,41 +10,49 @@ const STOPS = {
   signsdark: [[120, 184, 240], [52, 96, 142], [28, 31, 38], [140, 80, 36], [250, 164, 92]],
 };
 
-/** 256 colours between the stops. */
 const table = (stops) => CH.range(256).map((step) => {
   const place = step / 255 * (stops.length - 1), i = Math.min(Math.floor(place), stops.length - 2);
   return stops[i].map((channel, c) => Math.round(channel + (stops[i + 1][c] - channel) * (place - i)));
 });
-const tables = Object.fromEntries(Object.entries(STOPS).map(([name, stops]) => [name, table(stops)]));
+for (const name in STOPS) STOPS[name] = table(STOPS[name]);
 
-/** The theme in use: paper is always light. */
+// The theme in use: paper is always light
 CH.theme = function () {
   if (matchMedia("print").matches) return "light";
   if (CH.state.theme !== "auto") return CH.state.theme;
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 };
 
-/** Red, green and blue of a weight between 0 and 1. */
-CH.ramp = (value, theme) => tables["ramp" + (theme || CH.theme())][Math.round(CH.clamp(value, 0, 1) * 255)];
+// Red, green and blue of a weight between 0 and 1
+CH.ramp = (value, theme) => STOPS["ramp" + (theme || CH.theme())][Math.round(CH.clamp(value, 0, 1) * 255)];
 
-/** Red, green and blue of a value between -1 (blue) and 1 (orange). */
-CH.signs = (value) => tables["signs" + CH.theme()][Math.round((CH.clamp(value, -1, 1) + 1) * 127.5)];
+// Red, green and blue of a value between -1 (blue) and 1 (orange)
+CH.signs = (value) => STOPS["signs" + CH.theme()][Math.round((CH.clamp(value, -1, 1) + 1) * 127.5)];
 
 CH.css = (rgb) => "rgb(" + rgb.join(",") + ")";
 
-/** Black or white, whichever is read better on this colour. */
+// Black or white, whichever is read better on this colour
 CH.inkOn = (rgb) => 0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2] > 140 ? "#14181f" : "#ffffff";
 
-/** Background and text colour as a style. */
 CH.shade = (rgb) => ({ background: CH.css(rgb), color: CH.inkOn(rgb) });
 
-/** A colour of the style sheet as a canvas understands it. */
-CH.colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name + "-" + CH.theme());
+const found = {};
 
-/** A ramp as a strip with its two ends named. */
+// A colour of the style sheet as a canvas understands it; asked for once in each theme
+CH.colour = function (name) {
+  const { style } = document.body, key = name + CH.theme();
+  if (found[key]) return found[key];
+  style.setProperty("color", "var(--" + name + ")");
+  found[key] = getComputedStyle(document.body).color;
+  style.removeProperty("color");
+  return found[key];
+};
+
+// A ramp as a strip with its two ends named
 CH.legend = function (low, high, colour) {
   const cell = (i) => CH.svg("rect", { x: i, width: 1.2, height: 8, fill: CH.css(colour(i / 63)) });
-  const strip = CH.svg("svg", { viewBox: "0 0 64 8", class: "ramp", preserveAspectRatio: "none" }, CH.range(64).map(cell));
+  const strip = CH.svg("svg", { viewBox: "0 0 64 8", class: "ramp", preserveAspectRatio: "none" },
+    CH.range(64).map(cell));
   return CH.el("span", { class: "legend" }, low, strip, high);
 };
 })(window.CH = window.CH || {});

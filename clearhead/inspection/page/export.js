@@ -2,27 +2,35 @@
 (function (CH) {
 "use strict";
 
-const { svg, num } = CH;
+const { most, num, svg } = CH;
 const CELL = 24;
 
-/** A picture that stands alone. */
 CH.headFigure = function () {
-  const shown = CH.shown(CH.trace(), CH.state), { rows, cols } = shown, values = rows.map((_, r) => cols.map((_, c) => shown.at(r, c))), highest = CH.most(values.flat());
-  const longest = (groups) => CH.most(groups.map((group) => [...group.text].length)) * 11 + 16, left = longest(rows), top = longest(cols) * 0.8 + 30;
-  const cell = (value, r, c) => value === null ? null : svg("rect", { x: left + c * CELL, y: top + r * CELL, width: CELL - 1, height: CELL - 1, fill: CH.css(CH.ramp(value / (CH.state.scale === "row" ? CH.most(values[r]) : highest), "light")),
-    "data-query": r, "data-key": c, "data-weight": num(value, 3) }, svg("title", {}, rows[r].text + " → " + cols[c].text + ": " + num(value, 3)));
+  const shown = CH.shown(CH.trace(), CH.state), { rows, cols } = shown,
+    values = rows.map((_, r) => cols.map((_, c) => shown.at(r, c))), highest = most(values.flat());
+  const longest = (groups) => most(groups.map((group) => [...group.text].length)) * 11 + 16, left = longest(rows),
+    top = longest(cols) * 0.8 + 30;
+  const cell = (value, r, c) => value === null ? null : svg("rect", { x: left + c * CELL, y: top + r * CELL,
+    width: CELL - 1, height: CELL - 1, fill: CH.css(CH.ramp(value / (CH.state.scale === "row" ? most(values[r])
+    : highest), "light")),
+    "data-query": r, "data-key": c, "data-weight": num(value, 3) },
+      svg("title", {}, rows[r].text + " → " + cols[c].text + ": " + num(value, 3)));
   const width = Math.ceil(left + cols.length * CELL + top * 0.7), height = Math.ceil(top + rows.length * CELL + 12);
-  return svg("svg", { viewBox: "0 0 " + width + " " + height, width, height, "font-family": "system-ui, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif", "font-size": 13, fill: "#14181f" },
-    svg("rect", { width, height, fill: "white" }), svg("text", { x: 6, y: 18, "font-weight": 600 }, CH.headName(CH.state)), values.map((row, r) => row.map((value, c) => cell(value, r, c))),
+  return svg("svg", { viewBox: "0 0 " + width + " " + height, width, height,
+    "font-family": "system-ui, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif", "font-size": 13,
+    fill: "#14181f" },
+    svg("rect", { width, height, fill: "white" }), svg("text", { x: 6, y: 18, "font-weight": 600 },
+      CH.headName(CH.state)), values.map((row, r) => row.map((value, c) => cell(value, r, c))),
     rows.map((row, r) => svg("text", { x: left - 7, y: top + (r + 0.5) * CELL + 4, "text-anchor": "end" }, row.text)),
-    cols.map((col, c) => svg("text", { transform: "translate(" + (left + (c + 0.5) * CELL + 4) + " " + (top - 7) + ") rotate(-50)" }, col.text)));
+    cols.map((col, c) => svg("text",
+      { transform: "translate(" + (left + (c + 0.5) * CELL + 4) + " " + (top - 7) + ") rotate(-50)" }, col.text)));
 };
 
-/** Save it, without asking any network. */
 CH.exportHead = function () {
   const { kind, layer, head } = CH.state;
   if (!CH.kinds(CH.trace()).length) return;
-  const file = new Blob([new XMLSerializer().serializeToString(CH.headFigure())], { type: "image/svg+xml" }), href = URL.createObjectURL(file);
+  const file = new Blob([new XMLSerializer().serializeToString(CH.headFigure())], { type: "image/svg+xml" }),
+    href = URL.createObjectURL(file);
   CH.el("a", { href, download: [kind, "layer", layer + 1, "head", head + 1].join("-") + ".svg" }).click();
   setTimeout(() => URL.revokeObjectURL(href), 10000);
 };

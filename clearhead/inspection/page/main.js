@@ -2,30 +2,37 @@
 (function (CH) {
 "use strict";
 
-const { el, t, set } = CH;
-const views = { flow: CH.flow, heads: CH.headsGrid, head: CH.head, steps: CH.steps, positions: CH.positions, decoding: CH.decoding, compare: CH.compare, health: CH.health };
-const KEYS = { "[ ]": "layer", ", .": "head", "1 2 3": "kind", m: "mode", s: "steps", Space: "next", e: "export", "← ↑ → ↓": "arrows", Enter: "enter", "?": "help" };
+const { el, set, t } = CH;
+const KEYS = { "[ ]": "layer", ", .": "head", "1 2 3": "kind", m: "mode", s: "steps", Space: "next", e: "export",
+  "← ↑ → ↓": "arrows", Enter: "enter", "?": "help" };
 const part = (id) => document.getElementById(id);
 let pictures = []; // [node, draw] of every canvas on the page
 let focusOpening, focusView;
 
-/** Canvases do not follow the theme by themselves. */
+// Canvases do not follow the theme by themselves
 CH.onRedraw = (node, draw) => pictures.push([node, draw]);
 
 function drawTop(trace) {
-  const { lang, theme } = CH.state, other = lang === "zh" ? "en" : "zh", next = CH.theme() === "dark" ? "light" : "dark";
+  const { lang, theme } = CH.state, other = lang === "zh" ? "en" : "zh", next = CH.theme() === "dark" ? "light"
+    : "dark";
   const sentences = CH.traces.map((one, i) => [i, (i + 1) + "  " + one.source.text.slice(0, 40)]);
   part("top").replaceChildren(el("p", { class: "brand" }, el("b", {}, "Clearhead"), trace.model.name),
-    CH.controls(CH.traces.length > 1 && CH.choice("trace", "choose.trace", sentences, CH.state.trace, (i) => set({ trace: Number(i), step: 0, place: 0, key: -1, picked: [] })),
+    CH.controls(CH.traces.length > 1 && CH.choice("trace", "choose.trace", sentences, CH.state.trace,
+      (i) => set({ trace: Number(i), step: 0, place: 0, key: -1, picked: [] })),
       CH.button("language", other === "zh" ? "中文" : "English", () => set({ lang: other }), { lang: other }),
-      CH.button("theme", t("theme." + next), () => set({ theme: theme === "auto" ? next : "auto" })), CH.button("help", t("choose.keys"), openKeys)));
-  part("made").replaceChildren(el("p", {}, t("made.by", { tool: trace.tool, time: trace.made })), el("code", {}, trace.command));
+      CH.button("theme", t("theme." + next), () => set({ theme: theme === "auto" ? next : "auto" })),
+        CH.button("help", t("choose.keys"), openKeys)));
+  part("made").replaceChildren(el("p", {}, t("made.by", { tool: trace.tool, time: trace.made })),
+    el("code", {}, trace.command));
 }
 
 function drawTabs() {
-  const { view } = CH.state, tab = (name) => CH.button("tab-" + name, t("tab." + name), () => set({ view: name }), { role: "tab", "aria-selected": String(name === view), "aria-controls": "view" });
-  const list = el("div", { role: "tablist", "aria-label": t("tab.label") }, CH.VIEWS.map(tab)), selected = list.children[CH.VIEWS.indexOf(view)];
-  CH.roving(list, "[role=tab]", CH.VIEWS.indexOf(view), (i) => set({ view: CH.VIEWS[i] }));
+  const { view } = CH.state, names = Object.keys(CH.views), at = names.indexOf(view),
+    tab = (name) => CH.button("tab-" + name, t("tab." + name), () => set({ view: name }),
+    { role: "tab", "aria-selected": String(name === view), "aria-controls": "view" });
+  const list = el("div", { role: "tablist", "aria-label": t("tab.label") }, names.map(tab)),
+    selected = list.children[at];
+  CH.roving(list, "[role=tab]", at, (i) => set({ view: names[i] }));
   part("tabs").replaceChildren(list);
   list.scrollLeft = selected.offsetLeft - (list.clientWidth - selected.offsetWidth) / 2;
 }
@@ -36,10 +43,10 @@ function drawView(trace) {
   root.replaceChildren(el("h2", {}, t("tab." + view)));
   root.setAttribute("aria-labelledby", "tab-" + view);
   if (/^heads?$/.test(view) && !CH.kinds(trace).length) root.append(CH.say("say.none"));
-  else focusView = views[view](root, trace);
+  else focusView = CH.views[view](root, trace);
 }
 
-/** Everything anew; the keyboard's focus stays where it was. */
+// Everything anew; the keyboard's focus stays where it was
 function draw() {
   const trace = CH.trace(), { lang, theme } = CH.state, active = document.activeElement?.id;
   CH.useTexts(CH.strings[lang]);
@@ -55,28 +62,34 @@ function draw() {
 }
 
 function openKeys() {
-  const line = ([keys, name]) => [el("dt", {}, keys.split(" ").map((key) => el("kbd", {}, key))), el("dd", {}, t("key." + name))];
-  part("keys").replaceChildren(el("h2", {}, t("choose.keys")), el("dl", {}, Object.entries(KEYS).map(line)), CH.button("close-keys", t("choose.close"), () => part("keys").close()));
+  const line = ([keys, name]) => [el("dt", {}, keys.split(" ").map((key) => el("kbd", {}, key))),
+    el("dd", {}, t("key." + name))];
+  part("keys").replaceChildren(el("h2", {}, t("choose.keys")), el("dl", {}, Object.entries(KEYS).map(line)),
+    CH.button("close-keys", t("choose.close"), () => part("keys").close()));
   part("keys").showModal();
 }
 
-/** What a key does, or nothing. */
 function meaning(key) {
-  const { kind, layer, head, mode } = CH.state, trace = CH.trace(), layers = CH.layers(trace, kind), beside = (by) => set({ layer: layers[CH.clamp(layers.indexOf(layer) + by, 0, layers.length - 1)] });
+  const { kind, layer, head, mode } = CH.state, trace = CH.trace(), layers = CH.layers(trace, kind),
+    beside = (by) => set({ layer: layers[CH.clamp(layers.indexOf(layer) + by, 0, layers.length - 1)] });
   const choose = (name) => { if (CH.kinds(trace).includes(name)) set({ kind: name }); };
-  return { "[": () => beside(-1), "]": () => beside(1), ",": () => set({ head: head - 1 }), ".": () => set({ head: head + 1 }), 1: () => choose("encoder"), 2: () => choose("decoder"), 3: () => choose("cross"),
-    m: () => set({ view: "head", mode: mode === "matrix" ? "lines" : "matrix" }), s: () => set({ view: "steps" }), " ": CH.nextStep, e: CH.exportHead, "?": openKeys }[key];
+  return { "[": () => beside(-1), "]": () => beside(1), ",": () => set({ head: head - 1 }),
+    ".": () => set({ head: head + 1 }), 1: () => choose("encoder"), 2: () => choose("decoder"),
+    3: () => choose("cross"),
+    m: () => set({ view: "head", mode: mode === "matrix" ? "lines" : "matrix" }), s: () => set({ view: "steps" }),
+      " ": CH.nextStep, e: CH.exportHead, "?": openKeys }[key];
 }
 
 document.addEventListener("keydown", (event) => {
   const { target, key } = event, act = CH.state && meaning(key);
-  if (!act || event.ctrlKey || event.metaKey || event.altKey || part("keys").open || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
+  if (!act || event.ctrlKey || event.metaKey || event.altKey || part("keys").open
+    || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
   if (key === " " && target.closest("button, summary, [role=button]")) return;
   event.preventDefault();
   act();
 });
 
-/** Begin again with the traces there are; a page that waits for its first trace shows nothing yet. */
+// Begin again with the traces there are; a page that waits for its first trace shows nothing yet
 CH.restart = function () {
   if (!CH.traces.length) return;
   CH.readHash();

@@ -4,13 +4,11 @@
 
 const embedded = (id, otherwise) => JSON.parse(document.getElementById(id).textContent || otherwise);
 
-/** The texts of every language. */
 CH.strings = embedded("strings", "{}");
 
-/** The traces that are shown (trace/1); views read them anew whenever they are drawn. */
+// The traces that are shown (trace/1); views read them anew whenever they are drawn
 CH.traces = embedded("traces", "[]");
 
-/** Show other traces from now on. */
 CH.show = function (traces) {
   CH.traces = traces;
   CH.restart();

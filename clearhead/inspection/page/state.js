@@ -3,9 +3,8 @@
 "use strict";
 
 const { clamp } = CH;
-const VIEWS = CH.VIEWS = ["flow", "heads", "head", "steps", "positions", "decoding", "compare", "health"];
 const MEASURES = CH.MEASURES = ["align_score", "entropy", "distance", "special_mass", "coverage", "ablate_dlogp"];
-const CHOICES = { view: VIEWS, by: MEASURES, kind: ["encoder", "decoder", "cross"], mode: ["matrix", "lines"],
+const CHOICES = { by: MEASURES, kind: ["encoder", "decoder", "cross"], mode: ["matrix", "lines"],
   scale: ["row", "global"], theme: ["auto", "light", "dark"], side: ["target", "source"], lang: ["en", "zh"] };
 const COUNTED = ["trace", "layer", "head", "step", "place", "key"]; // from 1 in the address, as they are on the page
 const FOCUS = ["step", "place", "key", "side"]; // a change of these alone needs nothing built anew
@@ -27,18 +26,18 @@ function parsed(name, text, otherwise) {
   if (COUNTED.includes(name)) return /^\d{1,4}$/.test(text) ? text - 1 : otherwise;
   if (name === "picked") return text.split(",").filter((one) => /^\d{1,4}$/.test(one)).map((one) => one - 1);
   if (typeof otherwise === "boolean") return text === "1";
-  return CHOICES[name].includes(text) ? text : otherwise;
+  return (name === "view" ? Object.hasOwn(CH.views, text) : CHOICES[name].includes(text)) ? text : otherwise;
 }
 
 function written(name, value) {
   if (COUNTED.includes(name)) return String(value + 1);
-  return name === "picked" ? value.map((one) => one + 1).join(",") : String(typeof value === "boolean" ? Number(value) : value);
+  return name === "picked" ? value.map((one) => one + 1).join(",") : String(typeof value === "boolean" ? Number(value)
+    : value);
 }
 
-/** How many rows a kind of attention has. */
 CH.rows = (trace, kind) => kind === "encoder" ? trace.source.tokens.length : trace.target.tokens.length - 1;
 
-/** Nothing outside the trace can be selected. */
+// Nothing outside the trace can be selected
 function bounded(state) {
   state.trace = clamp(state.trace, 0, CH.traces.length - 1);
   const trace = CH.traces[state.trace], kinds = CH.kinds(trace);
@@ -53,15 +52,14 @@ function bounded(state) {
   return state;
 }
 
-/** Read the selection from the address. */
 CH.readHash = function () {
   const hash = new URLSearchParams(location.hash.slice(1));
   const state = initial(CH.traces[hash.get("trace") - 1] || CH.traces[0]);
-  for (const [name, text] of hash) if (name in state) state[name] = parsed(name, text, state[name]);
+  for (const [name, text] of hash) if (Object.hasOwn(state, name)) state[name] = parsed(name, text, state[name]);
   CH.state = bounded(state);
 };
 
-/** Only what differs from the start is in the address. */
+// Only what differs from the start is in the address
 function writeHash() {
   const defaults = initial(CH.trace()), hash = new URLSearchParams();
   for (const name in defaults) {
@@ -75,17 +73,14 @@ function writeHash() {
   }
 }
 
-/** The trace that is shown. */
 CH.trace = () => CH.traces[CH.state.trace];
 
-/** The row in focus of the kind that is shown. */
 CH.query = () => CH.state.kind === "encoder" ? CH.state.place : CH.state.step;
 
-/** The patch that puts the focus on a row, and on a column if one is meant. */
+// The patch that puts the focus on a row, and on a column if one is meant
 CH.focusOn = (row, key = -1) =>
   CH.state.kind === "encoder" ? { place: row, key, side: "source" } : { step: row, key, side: "target" };
 
-/** Change the selection and tell everyone. */
 CH.set = function (patch) {
   const before = CH.state, isOther = "kind" in patch && patch.kind !== before.kind;
   const left = isOther ? { picked: [], key: -1, side: patch.kind === "encoder" ? "source" : "target" } : {};

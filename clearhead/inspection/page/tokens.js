@@ -2,7 +2,9 @@
 (function (CH) {
 "use strict";
 
-/** A token's text: a byte piece as ⟨E5⟩, a space as ␣. */
+const { t } = CH;
+
+// A token's text: a byte piece as ⟨E5⟩, a space as ␣
 const tokenText = CH.tokenText = function (token) {
   const byte = /^<0x([0-9A-Fa-f]{2})>$/.exec(token.piece);
   if (byte) return "⟨" + byte[1].toUpperCase() + "⟩";
@@ -11,26 +13,23 @@ const tokenText = CH.tokenText = function (token) {
 
 CH.word = (token, lang) => CH.bold(tokenText(token), lang);
 
-/** The tokens that ask, row by row: in cross attention the one that the row writes, else the one at its place. */
+// The tokens that ask, row by row: in cross attention the one that the row writes, else the one at its place
 CH.queryTokens = function (trace, kind) {
   if (kind === "encoder") return trace.source.tokens;
   return kind === "cross" ? trace.target.tokens.slice(1) : trace.target.tokens.slice(0, -1);
 };
 
-/** The tokens that are read, column by column. */
 CH.keyTokens = (trace, kind) => kind === "decoder" ? trace.target.tokens.slice(0, -1) : trace.source.tokens;
 
-/** In which languages rows and columns are. */
 CH.langs = (trace, kind) => ({ rowLang: (kind === "encoder" ? trace.source : trace.target).lang,
   colLang: (kind === "decoder" ? trace.target : trace.source).lang });
 
-/** What the two sides of a matrix are. */
-CH.axes = (kind) => [CH.t(kind === "cross" ? "axis.query_cross" : "axis.query"), CH.t("axis.key")];
+CH.axes = (kind) => [t(kind === "cross" ? "axis.query_cross" : "axis.query"), t("axis.key")];
 
-/** Whether a row is not allowed to read a column: in the decoder, what comes after it. */
+// Whether a row is not allowed to read a column: in the decoder, what comes after it
 CH.masked = (kind, row, col) => kind === "decoder" && col > row;
 
-CH.headName = ({ kind, layer, head }) => CH.t("head.name", { kind: CH.t("kind." + kind), layer: layer + 1, head: head + 1 });
+CH.headName = ({ kind, layer, head }) => t("head.name", { kind: t("kind." + kind), layer: layer + 1, head: head + 1 });
 
 /**
  * Tokens in groups: each alone, or the pieces of a word together; without the special ones if they are hidden.
@@ -57,7 +56,8 @@ CH.groups = function (tokens, words, hide) {
  */
 CH.shown = function (trace, { kind, layer, head, words, hide }) {
   const weights = CH.weights(trace, { kind, layer, head });
-  const rows = CH.groups(CH.queryTokens(trace, kind), words, hide), cols = CH.groups(CH.keyTokens(trace, kind), words, hide);
+  const rows = CH.groups(CH.queryTokens(trace, kind), words, hide), cols = CH.groups(CH.keyTokens(trace, kind), words,
+    hide);
   const table = rows.map((row) => cols.map((col) => {
     if (col.places.every((c) => row.places.every((r) => CH.masked(kind, r, c)))) return null;
     return CH.mean(row.places.map((r) => CH.sum(col.places.map((c) => weights.at[r * weights.cols + c]))));
@@ -69,6 +69,5 @@ CH.shown = function (trace, { kind, layer, head, words, hide }) {
   return { rows, cols, at: (r, c) => table[r][c], rest: weights.rest };
 };
 
-/** Which group a place belongs to, or -1. */
 CH.groupOf = (groups, place) => groups.findIndex((group) => group.places.includes(place));
 })(window.CH = window.CH || {});

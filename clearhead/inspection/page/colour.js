@@ -16,18 +16,21 @@ const table = (stops) => CH.range(256).map((step) => {
 });
 for (const name in STOPS) STOPS[name] = table(STOPS[name]);
 
-// The theme in use: paper is always light
-CH.theme = function () {
-  if (matchMedia("print").matches) return "light";
-  if (CH.state.theme !== "auto") return CH.state.theme;
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+let theme = "light";
+
+CH.theme = () => theme;
+
+// Look which theme is in use: paper is always light
+CH.useTheme = function () {
+  const isPaper = matchMedia("print").matches, isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+  theme = isPaper ? "light" : CH.state.theme !== "auto" ? CH.state.theme : isDark ? "dark" : "light";
 };
 
 // Red, green and blue of a weight between 0 and 1
-CH.ramp = (value, theme) => STOPS["ramp" + (theme || CH.theme())][Math.round(CH.clamp(value, 0, 1) * 255)];
+CH.ramp = (value, on = theme) => STOPS["ramp" + on][Math.round(CH.clamp(value, 0, 1) * 255)];
 
 // Red, green and blue of a value between -1 (blue) and 1 (orange)
-CH.signs = (value) => STOPS["signs" + CH.theme()][Math.round((CH.clamp(value, -1, 1) + 1) * 127.5)];
+CH.signs = (value) => STOPS["signs" + theme][Math.round((CH.clamp(value, -1, 1) + 1) * 127.5)];
 
 CH.css = (rgb) => "rgb(" + rgb.join(",") + ")";
 
@@ -40,7 +43,7 @@ const found = {};
 
 // A colour of the style sheet as a canvas understands it; asked for once in each theme
 CH.colour = function (name) {
-  const { style } = document.body, key = name + CH.theme();
+  const { style } = document.body, key = name + theme;
   if (found[key]) return found[key];
   style.setProperty("color", "var(--" + name + ")");
   found[key] = getComputedStyle(document.body).color;

@@ -3,11 +3,11 @@
 "use strict";
 
 const { clamp, el, num, range, t } = CH;
-const MOST = 40; // rows and columns of a table
+const MOST = 32; // rows and columns of a table
 const FONT = "system-ui, 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', 'WenQuanYi Micro Hei', sans-serif";
 const LONGEST = 132, TILT = Math.PI / 3.4; // of the names beside a matrix
 
-// At most 40 places, `at` among them
+// At most so many places, `at` among them
 const around = (at, count) => range(Math.min(MOST, count)).map((i) => i + clamp(at - MOST / 2, 0,
   Math.max(0, count - MOST)));
 
@@ -75,11 +75,12 @@ CH.grid = function (grid) {
 // A canvas of a size in CSS pixels, sharp on every screen
 const sized = CH.sized = function (canvas, width, height) {
   const density = devicePixelRatio;
-  [canvas.width, canvas.height] = [Math.round(width * density), Math.round(height * density)];
+  const context = canvas.getContext("2d"), size = [width * density, height * density].map(Math.round);
+  if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
   canvas.style.setProperty("width", width + "px");
   canvas.style.setProperty("height", height + "px");
-  const context = canvas.getContext("2d");
   context.setTransform(density, 0, 0, density, 0, 0);
+  context.clearRect(0, 0, width, height);
   context.textBaseline = "middle";
   return context;
 };

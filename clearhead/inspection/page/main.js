@@ -50,6 +50,7 @@ function drawView(trace) {
 function draw() {
   const trace = CH.trace(), { lang, theme } = CH.state, active = document.activeElement?.id;
   CH.useTexts(CH.strings[lang]);
+  CH.useTheme();
   document.documentElement.lang = lang === "zh" ? "zh-Hans" : "en";
   document.documentElement.dataset.theme = theme;
   document.title = trace.source.text + " → " + trace.target.text + " · Clearhead";
@@ -101,7 +102,10 @@ CH.onChange((onlyFocus) => {
   focusOpening();
   focusView?.();
 });
-const redraw = () => pictures.forEach(([node, draw]) => { if (node.isConnected) draw(); });
+function redraw() {
+  CH.useTheme();
+  for (const [node, draw] of pictures) if (node.isConnected) draw();
+}
 for (const query of ["print", "(prefers-color-scheme: dark)"]) matchMedia(query).addEventListener("change", redraw);
 addEventListener("hashchange", CH.restart);
 CH.restart();

@@ -12,7 +12,7 @@ CH.isAligning = ({ alignment }, { kind, layer, head }) =>
 
 // A row of tokens; mouse, Tab and arrows all mean focus
 function tokenRow(id, tokens, { lang }, start, chosen) {
-  const row = el("div", { class: "tokens", id, role: "listbox", "aria-label": t("opening." + id),
+  const row = el("div", { class: tokens.length > 16 ? "tokens many" : "tokens", id, role: "listbox", "aria-label": t("opening." + id),
     "aria-orientation": "horizontal" },
     tokens.map((token, i) => el("span", { role: "option", lang, class: token.special && "special",
       title: token.piece, mouseenter: () => chosen(i), focus: () => chosen(i) }, CH.tokenText(token))));
@@ -23,7 +23,7 @@ function tokenRow(id, tokens, { lang }, start, chosen) {
 // Bands between the two rows, where they stand now
 function drawRibbons(ribbons, sources, targets, weights) {
   const frame = ribbons.getBoundingClientRect();
-  const middle = (token, edge) => [token.offsetLeft + token.offsetWidth / 2 - ribbons.parentNode.offsetLeft, edge];
+  const middle = (token, edge) => [token.offsetLeft + token.offsetWidth / 2, edge];
   const bands = CH.bands(weights.rows, weights.cols, (r, c) => weights.at[r * weights.cols + c]);
   ribbons.replaceChildren(...bands.map((one) => CH.band(one, middle(targets.children[one[0]], frame.height),
     middle(sources.children[one[1]], 0), true)));

@@ -9,6 +9,7 @@ const CHOICES = { by: MEASURES, kind: ["encoder", "decoder", "cross"], mode: ["m
 const COUNTED = ["trace", "layer", "head", "step", "place", "key"]; // from 1 in the address, as they are on the page
 const FOCUS = ["step", "place", "key", "side"]; // a change of these alone needs nothing built anew
 const listeners = [];
+let writing;
 
 /**
  * What is shown when the address says nothing: the head that aligns best, the first word. `step` is a row of the decoder,
@@ -87,7 +88,8 @@ CH.set = function (patch) {
   CH.state = bounded({ ...before, ...left, ...patch });
   const changed = Object.keys(before).filter((name) => String(CH.state[name]) !== String(before[name]));
   if (!changed.length) return;
-  writeHash();
+  clearTimeout(writing);
+  writing = setTimeout(writeHash, 100); // browsers refuse an address that changes with every move of the mouse
   for (const listener of listeners) listener(changed.every((name) => FOCUS.includes(name)));
 };
 

@@ -1,4 +1,4 @@
-/* The numbers of a trace: base64 text to arrays, and attention weights by kind, layer and head. */
+/* The numbers of a trace: base64 to arrays, and weights by kind, layer and head. */
 (function (CH) {
 "use strict";
 

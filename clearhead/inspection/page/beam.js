@@ -26,15 +26,16 @@ function lattice({ target, beam }, nodes) {
     const [x, y] = at(node), middle = x + BOX / 2, isEnd = node.state === "finished", logp = num(node.logp);
     return svg("g", { class: "node " + look(node), lang: target.lang },
       svg("title", {}, node.text + " · log p " + logp + " · Σ " + num(node.sum)),
-      svg("rect", { x, y, width: BOX, height: TALL, rx: isEnd ? 2 : 13 }), text(middle, y + 18, "middle",
-      short(node.text)),
-      node.parent === null ? null : text(middle, y - 5, "tick middle", logp), isEnd && text(middle, y + TALL + 14,
-        "tick middle", t("beam.final", { score: num(node.score) })));
+      svg("rect", { x, y, width: BOX, height: TALL, rx: isEnd ? 2 : 13 }),
+      text(middle, y + 18, "middle", short(node.text)),
+      node.parent === null ? null : text(middle, y - 5, "tick middle", logp), isEnd
+        && text(middle, y + TALL + 14, "tick middle", t("beam.final", { score: num(node.score) })));
   };
   const width = (CH.most(beam.nodes.map((node) => node.t)) + 1) * WIDE,
     height = (CH.most(beam.nodes.map((node) => node.rank), 0) + 1) * HIGH + 24;
-  return el("div", { class: "scroll" }, svg("svg", { viewBox: "0 0 " + width + " " + height, width, height,
-    class: "beam", role: "img", "aria-label": t("beam.title") },
+  return el("div", { class: "scroll" },
+    svg("svg", { viewBox: "0 0 " + width + " " + height, width, height, class: "beam", role: "img",
+    "aria-label": t("beam.title") },
     CH.range(width / WIDE).map((step) => text(step * WIDE + 8 + BOX / 2, 13, "tick middle", step)),
       beam.nodes.filter((node) => nodes.has(node.parent)).map(edge), beam.nodes.map(shown)));
 }
@@ -44,8 +45,8 @@ CH.beam = function (trace) {
   if (!beam) return [CH.part("beam.title"), CH.say("beam.none")];
   const nodes = new Map(beam.nodes.map((node) => [node.n, node])),
     finished = beam.nodes.filter((node) => node.state === "finished").sort((a, b) => b.score - a.score);
-  const line = (node) => el("li", {}, el("span", { lang: target.lang },
-    way(nodes, node.n).reverse().slice(1).map((one) => one.text).join(" ")), " ",
+  const line = (node) => el("li", {},
+    el("span", { lang: target.lang }, way(nodes, node.n).reverse().slice(1).map((one) => one.text).join(" ")), " ",
     el("em", {}, t("beam.scored", { sum: num(node.sum), score: num(node.score), penalty: beam.length_penalty,
       alpha: beam.alpha ?? "–" })));
   return [CH.part("beam.title"), CH.say("beam.say", { size: beam.size }), lattice(trace, nodes), CH.note("beam.key"),

@@ -1,13 +1,12 @@
-/* Bars of words and numbers, lines over an axis, vectors, facts. */
+/* Bars, lines over an axis, vectors, facts. */
 (function (CH) {
 "use strict";
 
 const { el, num, svg, text } = CH;
 
 /**
- * One line for each item: its name, a bar from 0, its value.
+ * One line for each item: its name, a bar from 0, its value; bars go from `least` to `most`.
  * @param {Array<{text, value: number, shown: string, lang?: string, strong?: boolean, faint?: boolean}>} items
- * @param {{label: string, least?: number, most?: number}} options where the bars begin and end
  */
 CH.bars = function (items, { label, least = 0, most }) {
   const low = Math.min(0, least), span = (most === undefined ? CH.most(items.map((one) => one.value)) : most) - low
@@ -30,10 +29,7 @@ function ticks(low, high, wanted) {
   return CH.range(Math.floor(high / step + 1e-6) - first + 1).map((i) => Number(((first + i) * step).toPrecision(3)));
 }
 
-/**
- * Curves over one axis, each with the band between its least and most.
- * @param {Array<{name: string, points: Array<[x: number, mean: number, least: number, most: number]>}>} curves
- */
+// Curves over one axis, each {name, points: [[x, mean, least, most], …]}
 CH.lines = function (curves, { label, x, y }) {
   const width = 480, height = 220, left = 44, right = 10, top = 26, bottom = 38,
     all = curves.flatMap((one) => one.points);
@@ -61,6 +57,6 @@ CH.vector = function (values, most) {
     values.length > 8 && el("em", {}, CH.t("vector.more", { n: values.length - 8 })));
 };
 
-CH.facts = (pairs) => el("dl", { class: "facts" }, pairs.map(([name, value]) => el("div", {}, el("dt", {}, name),
-  el("dd", {}, value))));
+CH.facts = (pairs) => el("dl", { class: "facts" },
+  pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 })(window.CH = window.CH || {});

@@ -1,4 +1,4 @@
-/* Colours: a ramp that can be read without seeing hues (its lightness only falls, or only rises), and one for signs. */
+/* One ramp that needs no sense of hue (its lightness only falls, or only rises), and one for signs. */
 (function (CH) {
 "use strict";
 
@@ -17,7 +17,6 @@ const table = (stops) => CH.range(256).map((step) => {
 for (const name in STOPS) STOPS[name] = table(STOPS[name]);
 
 let theme = "light";
-
 CH.theme = () => theme;
 
 // Look which theme is in use: paper is always light

@@ -1,4 +1,4 @@
-/* Two traces side by side: which words differ, how likely each found them, and the same head's weights subtracted. */
+/* Two traces: which words differ, how likely each was, and one head's weights subtracted. */
 (function (CH) {
 "use strict";
 
@@ -39,7 +39,8 @@ function words(trace, other) {
 
 // B's weights minus A's, where both have the same tokens
 function difference(trace, other) {
-  const { kind, layer, head } = CH.state, texts = (one) => JSON.stringify([CH.queryTokens(one, kind),
+  const { kind, layer, head } = CH.state,
+    texts = (one) => JSON.stringify([CH.queryTokens(one, kind),
     CH.keyTokens(one, kind)].map((list) => list.map((token) => token.text)));
   if (!CH.layers(other, kind).includes(layer) || head >= CH.heads(other, kind)
     || texts(trace) !== texts(other)) return [CH.say("compare.unlike")];
@@ -53,8 +54,9 @@ function difference(trace, other) {
 
 CH.views.compare = function (root, trace) {
   if (CH.traces.length < 2) return void root.append(CH.say("compare.none"));
-  const other = CH.traces[CH.state.trace === 0 ? 1 : 0], named = (one) => el("span", {}, one.model.name,
-    t("list.colon"), el("span", { lang: one.source.lang }, one.source.text), " → ",
+  const other = CH.traces[CH.state.trace === 0 ? 1 : 0],
+    named = (one) => el("span", {}, one.model.name, t("list.colon"),
+    el("span", { lang: one.source.lang }, one.source.text), " → ",
     el("span", { lang: one.target.lang }, one.target.text));
   root.append(CH.facts([["A", named(trace)], ["B", named(other)]]), words(trace, other), CH.part("compare.matrix"),
     CH.kinds(trace).length ? CH.controls(CH.headChoice("compare", trace), CH.tableSwitch()) : "",

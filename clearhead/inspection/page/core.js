@@ -1,4 +1,4 @@
-/* Elements, texts and numbers: what every other file builds on. Text only ever becomes text, never HTML. */
+/* Elements, texts and numbers. Text only ever becomes text, never HTML. */
 (function (CH) {
 "use strict";
 
@@ -64,9 +64,7 @@ CH.ranked = (values) => CH.range(values.length).sort((a, b) => values[b] - value
 CH.argmax = (values) => CH.ranked(values)[0];
 
 /**
- * One stop of the Tab key for a group, the arrow keys inside it.
- * @param {string} selector of its members
- * @param {number} start the member that Tab reaches
+ * One stop of the Tab key for a group of elements, at first `start`, and the arrow keys inside.
  * @param {(index: number) => void} chosen hears where the focus goes
  */
 CH.roving = function (group, selector, start, chosen) {

@@ -1,4 +1,4 @@
-/* Decoding: what could have been written at each step, and what was read for it. */
+/* What could have been written at each step, and what was read for it. */
 (function (CH) {
 "use strict";
 
@@ -33,8 +33,7 @@ function reading(trace, row) {
     shown: shown(values[c]), strong: c === best })), { ...ends, label: title }), note));
   if (head && CH.kinds(trace).length) {
     const weights = CH.weightRow(CH.weights(trace, { ...head, kind: "cross" }), row);
-    show(t("decoding.read", { layer: head.layer + 1, head: head.head + 1 }), weights, prob, CH.argmax(weights),
-      { most: 1 });
+    show(t("decoding.read", CH.numbers(head)), weights, prob, CH.argmax(weights), { most: 1 });
   }
   if (occlusion) {
     const all = CH.values(occlusion), change = CH.row(occlusion, row);
@@ -58,9 +57,9 @@ CH.views.decoding = function (root, trace) {
     body.dataset.step = at;
     slider.value = at + 1;
     [...words.children].forEach((one, r) => one.setAttribute("aria-selected", r === at));
-    line.replaceChildren(...CH.tn("decoding.line", { n: at + 1, of: steps.length, word: CH.word(target.tokens[step.t],
-      target.lang), p: prob(Math.exp(step.logp)), logp: num(step.logp), entropy: num(step.entropy),
-      choices: num(Math.exp(step.entropy), 1) }),
+    line.replaceChildren(...CH.tn("decoding.line",
+      { n: at + 1, of: steps.length, word: CH.word(target.tokens[step.t], target.lang), p: prob(Math.exp(step.logp)),
+      logp: num(step.logp), entropy: num(step.entropy), choices: num(Math.exp(step.entropy), 1) }),
       typeof step.source_contrib === "number" ? t("decoding.contribution", { share: num(step.source_contrib) }) : "");
     body.replaceChildren(el("div", {}, CH.part("decoding.candidates"), candidates(trace, step)), ...reading(trace, at));
   };

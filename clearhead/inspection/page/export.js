@@ -1,4 +1,4 @@
-/* The head that is shown as an SVG file: for a paper, so always dark on white, and with the words as text. */
+/* The head that is shown as an SVG file for a paper: dark on white, words as text. */
 (function (CH) {
 "use strict";
 
@@ -10,14 +10,13 @@ CH.headFigure = function () {
     values = rows.map((_, r) => cols.map((_, c) => shown.at(r, c))), highest = most(values.flat());
   const longest = (groups) => most(groups.map((group) => [...group.text].length)) * 11 + 16, left = longest(rows),
     top = longest(cols) * 0.8 + 30;
-  const cell = (value, r, c) => value === null ? null : svg("rect", { x: left + c * CELL, y: top + r * CELL,
-    width: CELL - 1, height: CELL - 1, fill: CH.css(CH.ramp(value / (CH.state.scale === "row" ? most(values[r])
-    : highest), "light")),
-    "data-query": r, "data-key": c, "data-weight": num(value, 3) },
-      svg("title", {}, rows[r].text + " → " + cols[c].text + ": " + num(value, 3)));
+  const cell = (value, r, c) => value === null ? null
+    : svg("rect", { x: left + c * CELL, y: top + r * CELL, width: CELL - 1, height: CELL - 1,
+    fill: CH.css(CH.ramp(value / (CH.state.scale === "row" ? most(values[r]) : highest), "light")),
+    "data-query": r, "data-key": c, "data-weight": num(value, 3) });
   const width = Math.ceil(left + cols.length * CELL + top * 0.7), height = Math.ceil(top + rows.length * CELL + 12);
   return svg("svg", { viewBox: "0 0 " + width + " " + height, width, height,
-    "font-family": "system-ui, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif", "font-size": 13,
+    "font-family": "sans-serif", "font-size": 13,
     fill: "#14181f" },
     svg("rect", { width, height, fill: "white" }), svg("text", { x: 6, y: 18, "font-weight": 600 },
       CH.headName(CH.state)), values.map((row, r) => row.map((value, c) => cell(value, r, c))),

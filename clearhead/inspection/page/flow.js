@@ -1,4 +1,4 @@
-/* The whole model as a diagram, bottom to top as in the paper, with the shapes that this sentence has. */
+/* The whole model as a diagram, bottom to top as in the paper, with this sentence's shapes. */
 (function (CH) {
 "use strict";
 
@@ -14,8 +14,8 @@ function box(x, y, high, name, right, { look = "", press, label, below } = {}) {
   const line = y + (below ? 19 : high / 2 + 5);
   return svg("g", { class: "box " + look, role: press && "button", "aria-label": press && label, click: press,
     keydown: press && ((event) => { if (event.key === "Enter" || event.key === " ") press(event.preventDefault()); }) },
-  svg("rect", { x, y, width: WIDE, height: high, rx: 6 }), text(x + 12, line, "", name), text(x + WIDE - 12, line,
-    "tick end", right), below && text(x + 12, y + 36, "tick", below));
+  svg("rect", { x, y, width: WIDE, height: high, rx: 6 }), text(x + 12, line, "", name),
+    text(x + WIDE - 12, line, "tick end", right), below && text(x + 12, y + 36, "tick", below));
 }
 
 // An arrow upwards with the shape that flows there
@@ -26,8 +26,8 @@ const arrow = (x, from, to, label) => [svg("path", { d: "M" + x + " " + from + "
 function sublayers({ model, source, target }, stack) {
   const S = source.tokens.length, T = target.tokens.length - 1, rows = stack === "encoder" ? S : T,
     { heads, d_k: d } = model;
-  const reads = (name, kind, cols) => [name, kind, t("flow.inner", { q: shape(1, heads, rows, d),
-    w: shape(1, heads, rows, cols) })];
+  const reads = (name, kind, cols) => [name, kind,
+    t("flow.inner", { q: shape(1, heads, rows, d), w: shape(1, heads, rows, cols) })];
   return [reads("attention", stack, rows), ...(stack === "decoder" ? [reads("cross_attention", "cross", S)] : []),
     ["feed_forward", null, t("flow.inner_ff", { shape: shape(1, rows, model.d_ff) })]];
 }
@@ -42,16 +42,16 @@ function stack(trace, name, x) {
     box(x, -SMALL, SMALL, t("flow.embedding"), t("flow.positions", { kind: model.positions }))];
   let y = -SMALL, cross = y;
   for (let layer = 0; layer < count; layer++) {
-    const parts = residual.filter((one) => one.stack === name && one.layer === layer), block = t("flow.block",
-      { n: layer + 1 });
-    const pressed = (kind) => kind && CH.layers(trace, kind).includes(layer) ? { press: () => CH.set({ kind, layer }),
-      label: t("kind." + kind) + " " + block } : {};
+    const parts = residual.filter((one) => one.stack === name && one.layer === layer),
+      block = t("flow.block", { n: layer + 1 });
+    const pressed = (kind) => kind && CH.layers(trace, kind).includes(layer)
+      ? { press: () => CH.set({ kind, layer }), label: t("kind." + kind) + " " + block } : {};
     nodes.push(arrow(middle, y, y - GAP, layer ? "" : flows));
     y -= GAP;
     if (layer !== opened) {
       y -= SMALL;
-      nodes.push(box(x, y, SMALL, block, norms(parts[0], parts.at(-1)), { look: "closed", ...pressed(isEncoder ? name
-        : "cross") }));
+      nodes.push(box(x, y, SMALL, block, norms(parts[0], parts.at(-1)),
+        { look: "closed", ...pressed(isEncoder ? name : "cross") }));
       continue;
     }
     const each = sublayers(trace, name), high = each.length * (LARGE + 8) + 32, norm = "flow.norm_" + model.norm;
@@ -61,8 +61,8 @@ function stack(trace, name, x) {
       const at = y - 6 - (i + 1) * (LARGE + 8) + 8, part = parts.find((one) => one.sublayer === sublayer),
         label = sublayer === "attention" && !isEncoder ? "masked_attention" : sublayer;
       if (kind === "cross") cross = at + LARGE / 2;
-      nodes.push(box(x, at, LARGE, t("flow." + label), norms(part, part), { below, look: kind === CH.state.kind
-        && layer === CH.state.layer ? "selected" : "", ...pressed(kind) }));
+      nodes.push(box(x, at, LARGE, t("flow." + label), norms(part, part),
+        { below, look: kind === CH.state.kind && layer === CH.state.layer ? "selected" : "", ...pressed(kind) }));
     });
     y -= high;
   }
@@ -94,8 +94,8 @@ function growth(trace) {
     return { name: t("kind." + name), points: all.map((one, i) => [i, mean(one), Math.min(...one), Math.max(...one)]) };
   };
   const curves = ["encoder", "decoder"].map(curve).filter((one) => one.points.length);
-  return curves.length ? [CH.part("flow.norms"), CH.lines(curves, { label: t("flow.norms"), x: t("flow.norms_x"),
-    y: "‖x‖" }), CH.note("flow.norms_note")] : [];
+  return curves.length ? [CH.part("flow.norms"),
+    CH.lines(curves, { label: t("flow.norms"), x: t("flow.norms_x"), y: "‖x‖" }), CH.note("flow.norms_note")] : [];
 }
 
 CH.views.flow = function (root, trace) {
@@ -106,7 +106,8 @@ CH.views.flow = function (root, trace) {
     ["width", model.d_model],
     ["inner", model.d_ff], ["vocabulary", CH.count(model.vocabulary)], ["norm", model.norm],
       ["positions", model.positions], ["dtype", model.dtype]];
-  root.append(CH.say("flow.say"), el("div", { class: "columns" }, diagram(trace),
+  root.append(CH.say("flow.say"),
+    el("div", { class: "columns" }, diagram(trace),
     el("div", {}, CH.facts(facts.map(([key, value]) => [t("model." + key), value])), growth(trace))));
 };
 })(window.CH = window.CH || {});

@@ -1,4 +1,4 @@
-/* A picture on a canvas and the same as a table: one stop of the Tab key, arrow keys inside (WAI-ARIA's grid). */
+/* A picture on a canvas and the same as a table: one stop of Tab, arrow keys inside (WAI-ARIA's grid). */
 (function (CH) {
 "use strict";
 
@@ -12,10 +12,8 @@ const around = (at, count) => range(Math.min(MOST, count)).map((i) => i + clamp(
   Math.max(0, count - MOST)));
 
 /**
- * A canvas with its table.
- * @param {Object} grid `id`, `label`; `rows` and `cols` (how many), `rowText(r)`, `colText(c)`, `text(r, c)`; `focus` [r, c];
- *   `onFocus(r, c)` by mouse and by key, `onPick(r, c)` by click and by Enter; `draw(canvas, width, focus)`, and
- *   `locate(x, y)`: the cell at a point of the canvas
+ * A canvas with its table: `rows` × `cols` cells with `rowText(r)`, `colText(c)`, `text(r, c)`; `onFocus(r, c)` is called by
+ * mouse and keys, `onPick(r, c)` by click and Enter, `locate(x, y)` finds the cell at a point of the canvas.
  * @returns {{node: Element, focus: (r: number, c: number) => void}}
  */
 CH.grid = function (grid) {
@@ -35,8 +33,8 @@ CH.grid = function (grid) {
       const cut = grid.rows > MOST || grid.cols > MOST ? " " + t("grid.part", { rows: grid.rows, cols: grid.cols })
         : "";
       table.replaceChildren(el("caption", {}, grid.label, cut),
-        el("thead", {}, el("tr", {}, el("td"), cols.map((c) => el("th", { scope: "col", lang: grid.colLang },
-          grid.colText(c))))),
+        el("thead", {}, el("tr", {}, el("td"),
+          cols.map((c) => el("th", { scope: "col", lang: grid.colLang }, grid.colText(c))))),
         el("tbody", {}, rows.map((r) => el("tr", {}, el("th", { scope: "row", lang: grid.rowLang }, grid.rowText(r)),
           cols.map((c) => el("td", { role: "gridcell", id: cellId(r, c) }, grid.text(r, c)))))));
     }
@@ -63,7 +61,7 @@ CH.grid = function (grid) {
   listen("mousemove", move);
   listen("click", grid.onPick);
   new ResizeObserver(draw).observe(frame);
-  CH.onRedraw(node, draw);
+  CH.pictures.push(draw);
   if (CH.state.table) fill();
   return { node, focus(r, c) {
     [row, col] = [r, c];
@@ -107,8 +105,8 @@ function measured(matrix, width) {
   const room = (width - left - right) / matrix.cols.length;
   const cellWidth = named ? clamp(Math.floor(room), matrix.cols.length > 64 ? 4 : 15, 44)
     : clamp(Math.floor(room * 2) / 2, 1, 12);
-  const cellHeight = named ? Math.min(cellWidth, 34) : matrix.cellHeight, rows = matrix.rows.length + (matrix.sum ? 1.4
-    : 0);
+  const cellHeight = named ? Math.min(cellWidth, 34) : matrix.cellHeight,
+    rows = matrix.rows.length + (matrix.sum ? 1.4 : 0);
   return { left, top, cellWidth, cellHeight, named, across: cellWidth * matrix.cols.length,
     width: Math.max(left + right + cellWidth * matrix.cols.length, 200), height: top + cellHeight * rows + 4 };
 }
@@ -163,9 +161,9 @@ function drawFocus(context, { left, top, cellWidth, cellHeight, across }, [row, 
 }
 
 /**
- * A matrix as a heat map, on top of a grid: `rows` and `cols` are lists of {text, special, picked}, `at(r, c)` a value or null,
- * `colour(r, value)` red, green and blue, `inside(value)` what is written into large cells, `axes` the names of the two sides,
- * `sum` one more row {label, values}. `cellHeight` makes it a plain map without names.
+ * A matrix as a heat map, on a grid: `rows` and `cols` are lists of {text, special, picked}, `at(r, c)` is a value or null,
+ * `colour(r, value)` its red, green and blue, `inside(value)` the text in large cells, `axes` names the two sides, `sum` is
+ * one more row {label, values}; `cellHeight` makes it a plain map without names.
  */
 CH.matrix = function (matrix) {
   const { rows, cols, at } = matrix, base = el("canvas"), title = { size: 12, weight: "600", colour: "muted" };

@@ -1,4 +1,4 @@
-/* One head: its weights as a matrix or as lines. */
+/* One head as a matrix or as lines. */
 (function (CH) {
 "use strict";
 
@@ -50,8 +50,8 @@ function controls(trace) {
 }
 
 CH.views.head = function (root, trace) {
-  const { kind, mode, hide, words, scale } = CH.state, shown = CH.shown(trace, CH.state), rows = rowNames(trace,
-    CH.state, shown.rows), isMatrix = mode === "matrix", langs = CH.langs(trace, kind);
+  const { kind, mode, hide, words, scale } = CH.state, shown = CH.shown(trace, CH.state),
+    rows = rowNames(trace, CH.state, shown.rows), isMatrix = mode === "matrix", langs = CH.langs(trace, kind);
   const picked = [...new Set(CH.state.picked.map((place) => CH.groupOf(shown.rows, place)))].filter((r) => r >= 0);
   const sum = picked.length && isMatrix
     ? { label: "Σ", values: shown.cols.map((_, c) => CH.sum(picked.map((r) => shown.at(r, c)))) } : null;
@@ -61,15 +61,14 @@ CH.views.head = function (root, trace) {
     cols: shown.cols, axes: CH.axes(kind), focus: focus() });
   const describe = ([r, c]) => {
     const value = r >= 0 && c >= 0 ? shown.at(r, c) : null, names = r >= 0 && c >= 0
-      ? { row: bold(rows[r].text, langs.rowLang), col: bold(shown.cols[c].text, langs.colLang), weight: num(value || 0,
-      3) } : null;
+      ? { row: bold(rows[r].text, langs.rowLang), col: bold(shown.cols[c].text, langs.colLang),
+      weight: num(value || 0, 3) } : null;
     line.replaceChildren(...(names ? CH.tn(value === null ? "head.masked" : "head.value", names) : []));
   };
-  root.append(el("p", { class: "lead" }, CH.headName(CH.state), " ", CH.isAligning(trace, CH.state)
-    ? el("span", { class: "badge" }, t("head.aligns")) : ""), controls(trace), map.node, line,
-    sum ? sumLine(rows, shown.cols, picked, sum, langs.colLang) : "", el("p", { class: "note" },
-      isMatrix ? CH.legend("0", t("scale." + scale + "_end"), CH.ramp) : t("head.lines_note"), " ",
-      t("head.rows_" + kind), " ",
+  root.append(el("p", { class: "lead" }, CH.headName(CH.state)), controls(trace), map.node, line,
+    sum ? sumLine(rows, shown.cols, picked, sum, langs.colLang) : "",
+      el("p", { class: "note" }, isMatrix ? CH.legend("0", t("scale." + scale + "_end"), CH.ramp)
+      : t("head.lines_note"), " ", t("head.rows_" + kind), " ",
       isMatrix && !sum ? t("head.pick") : "", hide && " " + t("head.hidden"), words && " " + t("head.words_note"),
         shown.rest && " " + t("head.top")));
   describe(focus());

@@ -1,4 +1,4 @@
-/* All heads of one kind side by side, each as a small picture, on one canvas. */
+/* All heads of one kind, each as a small picture, on one canvas. */
 (function (CH) {
 "use strict";
 
@@ -65,23 +65,25 @@ CH.kindChoice = (id, trace) => CH.segments(id, "choose.kind", CH.kinds(trace).ma
   CH.state.kind, (kind) => set({ kind }));
 
 CH.views.heads = function (root, trace) {
-  const { kind, sort } = CH.state, measures = CH.MEASURES.filter((by) => trace.stats.some((one) => one.kind === kind
-    && typeof one[by] === "number"));
+  const { kind, sort } = CH.state,
+    measures = CH.MEASURES.filter((by) => trace.stats.some((one) => one.kind === kind && typeof one[by] === "number"));
   const by = measures.includes(CH.state.by) ? CH.state.by : measures[0], rows = arranged(trace, CH.state, by),
     picture = { trace, rows, by, places: [] };
   const start = rows.findIndex((row) => row.some(isChosen)), line = CH.el("p", { class: "say", id: "heads-value" }),
-    label = t("heads.label", { kind: t("kind." + kind), measure: by ? t("measure." + by) : "–" });
+    label = [t("tab.heads"), t("kind." + kind), by ? t("measure." + by) : ""].join(" ");
   const say = (one) => { line.textContent = CH.headName(one) + t("list.colon") + [pattern(one.stats),
-    ...measures.map((each) => t("measure." + each) + " " + num(one.stats[each]))].filter(Boolean).join(t("list.comma")); };
+    ...measures.filter((each) => typeof one.stats[each] === "number").map((each) => t("measure." + each) + " "
+      + num(one.stats[each]))].filter(Boolean).join(t("list.comma")); };
   const focus = [start, rows[start].findIndex(isChosen)], name = (key, n) => sort ? String(n + 1)
     : t("heads." + key, { n: n + 1 });
   const grid = CH.grid({ id: "heads-table", label, focus, rows: rows.length, cols: rows[0].length,
     rowText: (r) => name("layer", rows[r][0].layer), colText: (c) => name("head", c),
-    text: (r, c) => caption(rows[r][c], by) + " " + pattern(rows[r][c].stats), draw: (canvas, width, at) => draw(canvas,
-      width, at, picture), locate: (x, y) => picture.places.find((one) => x >= one.x && x < one.x + one.size
-      && y >= one.y && y < one.y + one.high)?.cell,
-    onFocus: (r, c) => { say(rows[r][c]); grid.focus(r, c); }, onPick: (r, c) => set({ layer: rows[r][c].layer,
-      head: rows[r][c].head, view: "head" }) });
+    text: (r, c) => caption(rows[r][c], by) + " " + pattern(rows[r][c].stats),
+      draw: (canvas, width, at) => draw(canvas, width, at, picture),
+      locate: (x, y) => picture.places.find((one) => x >= one.x && x < one.x + one.size && y >= one.y
+      && y < one.y + one.high)?.cell,
+    onFocus: (r, c) => { say(rows[r][c]); grid.focus(r, c); },
+      onPick: (r, c) => set({ layer: rows[r][c].layer, head: rows[r][c].head, view: "head" }) });
   const choices = by ? [CH.choice("heads-by", "heads.by", measures.map((each) => [each, t("measure." + each)]), by,
     (each) => set({ by: each })), CH.check("heads-sort", "heads.sort", sort, (each) => set({ sort: each }))] : [];
   root.append(CH.say("heads.say"), CH.controls(CH.kindChoice("heads-kind", trace), choices, CH.tableSwitch()),

@@ -1,4 +1,4 @@
-/* The page: its head, the tabs, the keys, and drawing again whatever a change concerns. */
+/* The page's head, tabs and keys, and drawing again what a change concerns. */
 (function (CH) {
 "use strict";
 
@@ -6,11 +6,7 @@ const { el, set, t } = CH;
 const KEYS = { "[ ]": "layer", ", .": "head", "1 2 3": "kind", m: "mode", s: "steps", Space: "next", e: "export",
   "← ↑ → ↓": "arrows", Enter: "enter", "?": "help" };
 const part = (id) => document.getElementById(id);
-let pictures = []; // [node, draw] of every canvas on the page
 let focusOpening, focusView;
-
-// Canvases do not follow the theme by themselves
-CH.onRedraw = (node, draw) => pictures.push([node, draw]);
 
 function drawTop(trace) {
   const { lang, theme } = CH.state, other = lang === "zh" ? "en" : "zh", next = CH.theme() === "dark" ? "light"
@@ -39,15 +35,17 @@ function drawTabs() {
 
 function drawView(trace) {
   const { view } = CH.state, root = part("view");
-  pictures = [];
+  CH.pictures = []; // what draws the canvases of this view, once they have their place
   root.replaceChildren(el("h2", {}, t("tab." + view)));
   root.setAttribute("aria-labelledby", "tab-" + view);
   if (/^heads?$/.test(view) && !CH.kinds(trace).length) root.append(CH.say("say.none"));
   else focusView = CH.views[view](root, trace);
+  CH.pictures.forEach((paint) => paint());
 }
 
 // Everything anew; the keyboard's focus stays where it was
 function draw() {
+  if (!CH.traces.length) return; // a page that waits for its first trace
   const trace = CH.trace(), { lang, theme } = CH.state, active = document.activeElement?.id;
   CH.useTexts(CH.strings[lang]);
   CH.useTheme();
@@ -73,12 +71,10 @@ function openKeys() {
 function meaning(key) {
   const { kind, layer, head, mode } = CH.state, trace = CH.trace(), layers = CH.layers(trace, kind),
     beside = (by) => set({ layer: layers[CH.clamp(layers.indexOf(layer) + by, 0, layers.length - 1)] });
-  const choose = (name) => { if (CH.kinds(trace).includes(name)) set({ kind: name }); };
   return { "[": () => beside(-1), "]": () => beside(1), ",": () => set({ head: head - 1 }),
-    ".": () => set({ head: head + 1 }), 1: () => choose("encoder"), 2: () => choose("decoder"),
-    3: () => choose("cross"),
-    m: () => set({ view: "head", mode: mode === "matrix" ? "lines" : "matrix" }), s: () => set({ view: "steps" }),
-      " ": CH.nextStep, e: CH.exportHead, "?": openKeys }[key];
+    ".": () => set({ head: head + 1 }), 1: () => set({ kind: "encoder" }), 2: () => set({ kind: "decoder" }),
+    3: () => set({ kind: "cross" }), m: () => set({ view: "head", mode: mode === "matrix" ? "lines" : "matrix" }),
+    s: () => set({ view: "steps" }), " ": CH.nextStep, e: CH.exportHead, "?": openKeys }[key];
 }
 
 document.addEventListener("keydown", (event) => {
@@ -90,23 +86,20 @@ document.addEventListener("keydown", (event) => {
   act();
 });
 
-// Begin again with the traces there are; a page that waits for its first trace shows nothing yet
+// Begin again with the traces there are
 CH.restart = function () {
-  if (!CH.traces.length) return;
-  CH.readHash();
+  if (CH.traces.length) CH.readHash();
   draw();
 };
 
-CH.onChange((onlyFocus) => {
+CH.changed = function (onlyFocus) {
   if (!onlyFocus) return draw();
   focusOpening();
   focusView?.();
-});
-function redraw() {
-  CH.useTheme();
-  for (const [node, draw] of pictures) if (node.isConnected) draw();
-}
-for (const query of ["print", "(prefers-color-scheme: dark)"]) matchMedia(query).addEventListener("change", redraw);
+};
+
+// Numbers on canvas and in shades do not follow the theme by themselves
+for (const query of ["print", "(prefers-color-scheme: dark)"]) matchMedia(query).addEventListener("change", draw);
 addEventListener("hashchange", CH.restart);
 CH.restart();
 })(window.CH = window.CH || {});

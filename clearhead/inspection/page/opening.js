@@ -1,4 +1,4 @@
-/* The first thing seen: the sentence, its translation, what was read for which word, and that in one plain sentence. */
+/* First: the sentence, its translation, what was read for which word, and that in one plain sentence. */
 (function (CH) {
 "use strict";
 
@@ -7,13 +7,10 @@ const { el, num, prob, set, t, tn } = CH;
 // The head whose ribbons are drawn: the selected one if it is cross attention, else the one that aligns best
 const ribbonHead = (trace) => CH.state.kind === "cross" && CH.kinds(trace).length ? CH.state : trace.alignment;
 
-CH.isAligning = ({ alignment }, { kind, layer, head }) =>
-  alignment && kind === alignment.kind && layer === alignment.layer && head === alignment.head;
-
 // A row of tokens; mouse, Tab and arrows all mean focus
 function tokenRow(id, tokens, { lang }, start, chosen) {
-  const row = el("div", { class: tokens.length > 16 ? "tokens many" : "tokens", id, role: "listbox", "aria-label": t("opening." + id),
-    "aria-orientation": "horizontal" },
+  const row = el("div", { class: tokens.length > 16 ? "tokens many" : "tokens", id, role: "listbox",
+    "aria-label": t("opening." + id), "aria-orientation": "horizontal" },
     tokens.map((token, i) => el("span", { role: "option", lang, class: token.special && "special",
       title: token.piece, mouseenter: () => chosen(i), focus: () => chosen(i) }, CH.tokenText(token))));
   CH.roving(row, "span", start, chosen);
@@ -29,14 +26,15 @@ function drawRibbons(ribbons, sources, targets, weights) {
     middle(sources.children[one[1]], 0), true)));
 }
 
-// With which probability the word was written, and which one came next
+// How likely the word was, and which one came next
 function chance(trace, step) {
   const values = { count: CH.count(trace.model.vocabulary), p: prob(Math.exp(step.logp)) },
     other = step.top.findIndex(([id]) => id !== step.chosen);
-  if (other < 0) return tn("say.chosen_alone", values);
+  if (other < 0) return [];
   const isPreferred = step.top[other][1] > step.logp;
-  return tn(isPreferred ? "say.preferred" : "say.chosen", { ...values, other: CH.bold(step.top_text[other],
-    trace.target.lang), other_p: prob(Math.exp(step.top[other][1])) });
+  return tn(isPreferred ? "say.preferred" : "say.chosen",
+    { ...values, other: CH.bold(step.top_text[other], trace.target.lang),
+    other_p: prob(Math.exp(step.top[other][1])) });
 }
 
 // Which word, which head, what it read, and what else could have been written: strings and nodes
@@ -47,9 +45,9 @@ CH.saying = function () {
     && trace.alignment; // a word of the translation is in focus
   const shown = writing || CH.state, { kind } = shown, row = writing ? step : CH.query(), key = writing ? -1
     : CH.state.key;
-  const weights = CH.weights(trace, shown), keys = CH.keyTokens(trace, kind), { rowLang, colLang } = CH.langs(trace,
-    kind);
-  const names = { layer: shown.layer + 1, head: shown.head + 1 }, read = (c) => CH.word(keys[c], colLang);
+  const weights = CH.weights(trace, shown), keys = CH.keyTokens(trace, kind),
+    { rowLang, colLang } = CH.langs(trace, kind);
+  const names = CH.numbers(shown), read = (c) => CH.word(keys[c], colLang);
   if (side === "source" && kind === "cross" && key >= 0) {
     const column = CH.range(weights.rows).map((r) => weights.at[r * weights.cols + key]), best = CH.argmax(column);
     return tn("say.source", { ...names, word: read(key), written: CH.word(trace.target.tokens[best + 1], rowLang),
@@ -67,30 +65,24 @@ CH.saying = function () {
 };
 
 function reason(trace, drawn) {
-  const best = trace.alignment, names = { layer: drawn.layer + 1, head: drawn.head + 1 };
-  if (!CH.isAligning(trace, drawn)) return el("p", { class: "note" }, t("ribbons.other", names), " ",
+  const best = trace.alignment, names = CH.numbers(drawn);
+  if (best?.layer !== drawn.layer || best.head !== drawn.head) return el("p", { class: "note" }, t("ribbons.other", names), " ",
     best && CH.button("to-best", t("ribbons.back"), () => set({ kind: "cross", layer: best.layer, head: best.head }),
       { class: "link" }));
-  const others = best.runners_up.map((one) => t("ribbons.runner", { layer: one.layer + 1, head: one.head + 1,
-    score: num(one.score) }));
+  const others = best.runners_up.map((one) => t("ribbons.runner", { ...CH.numbers(one), score: num(one.score) }));
   return el("details", { class: "note" }, el("summary", {}, t("ribbons.best", { ...names, score: num(best.score) })),
-    el("p", {}, t("ribbons.formula", { formula: best.formula }), others.length ? t("ribbons.runners",
-      { list: others.join(t("list.comma")) }) : ""));
+    el("p", {}, t("ribbons.formula", { formula: best.formula }), others.length
+      ? t("ribbons.runners", { list: others.join(t("list.comma")) }) : ""));
 }
 
 const sentence = (side, key) => el("p", { class: "sentence " + key }, el("span", { class: "tag" }, t("opening." + key)),
   el("span", { lang: side.lang }, side.text));
 
-function toOcclusion() {
-  set({ view: "decoding" });
-  document.getElementById("view").scrollIntoView();
-}
-
 /** @returns {() => void} what to do when only the focus has changed */
 CH.opening = function (root) {
   const trace = CH.trace(), { source, target } = trace, drawn = ribbonHead(trace);
-  const sources = tokenRow("sources", source.tokens, source, 0, (i) => set(CH.state.kind === "cross"
-    ? { key: i, side: "source" } : { place: i, side: "source" }));
+  const sources = tokenRow("sources", source.tokens, source, 0,
+    (i) => set(CH.state.kind === "cross" ? { key: i, side: "source" } : { place: i, side: "source" }));
   const targets = tokenRow("targets", target.tokens.slice(1), target, CH.state.step,
     (i) => set({ step: i, side: "target", key: -1 }));
   const ribbons = CH.svg("svg", { class: "ribbons", "aria-hidden": "true" }),
@@ -98,9 +90,9 @@ CH.opening = function (root) {
   const saying = el("p", { id: "saying", role: "status", "aria-live": "polite" });
   root.replaceChildren(sentence(source, "source"), sentence(target, target.forced ? "forced" : "target"),
     el("div", { class: "scroll" }, picture), saying,
-    el("p", { class: "note" }, t("opening.caution"), " ", trace.occlusion && CH.button("to-occlusion",
-      t("decoding.occlusion"), toOcclusion, { class: "link" })), drawn ? reason(trace, { ...drawn, kind: "cross" })
-      : "");
+    el("p", { class: "note" }, t("opening.caution"), " ", trace.occlusion
+      && CH.button("to-occlusion", t("decoding.occlusion"), () => set({ view: "decoding" }), { class: "link" })),
+      drawn ? reason(trace, drawn) : "");
   const select = (row, at) => [...row.children].forEach((one, i) => one.setAttribute("aria-selected", i === at));
   const focus = () => {
     const { step, key, side, kind, place } = CH.state, bySource = side === "source" && kind === "cross" && key >= 0;
@@ -110,8 +102,9 @@ CH.opening = function (root) {
     saying.replaceChildren(...CH.saying());
   };
   const weights = drawn && CH.weights(trace, { ...drawn, kind: "cross" });
-  if (weights) new ResizeObserver(() => { drawRibbons(ribbons, sources, targets, weights); focus(); }).observe(picture);
-  focus();
+  const place = () => { if (weights) drawRibbons(ribbons, sources, targets, weights); focus(); };
+  new ResizeObserver(place).observe(picture);
+  place();
   return focus;
 };
 })(window.CH = window.CH || {});

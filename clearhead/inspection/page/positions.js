@@ -1,4 +1,4 @@
-/* Positions: the table that is added to the embeddings, how its rows relate, and how long both are. */
+/* The table of positions, how its rows relate, and how long they and the embeddings are. */
 (function (CH) {
 "use strict";
 
@@ -27,12 +27,12 @@ CH.views.positions = function (root, trace) {
       cols: numbered(width), cellHeight: 5, axes: ["", t("positions.dimension")], at: (r, c) => CH.row(table, r)[c],
       focus: [0, 0] },
       (r, c) => t("positions.value", { row: r, col: c, value: num(CH.row(table, r)[c], 3) }), "", ""),
-    el("div", { class: "columns even" }, el("div", {}, CH.part("positions.dot"),
-      CH.lines([{ name: "", points: byOffset(table) }], { label: t("positions.dot"), x: t("positions.offset"),
-      y: "p · p′" }), CH.note("positions.dot_note")),
+    el("div", { class: "columns even" },
+      el("div", {}, CH.part("positions.dot"), CH.lines([{ name: "", points: byOffset(table) }],
+      { label: t("positions.dot"), x: t("positions.offset"), y: "p · p′" }), CH.note("positions.dot_note")),
       el("div", {}, CH.part("positions.norms"),
         CH.bars(embeddings.flatMap((norm, i) => [bar(norm, CH.tokenText(source.tokens[i]), { lang: source.lang }),
-        bar(places[i], t("positions.its"), { faint: true })]), { label: t("positions.norms"),
-        most: CH.most([...embeddings, ...places]) }), CH.note("positions.norms_note"))));
+        bar(places[i], t("positions.its"), { faint: true })]),
+        { label: t("positions.norms"), most: CH.most([...embeddings, ...places]) }), CH.note("positions.norms_note"))));
 };
 })(window.CH = window.CH || {});

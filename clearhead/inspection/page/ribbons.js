@@ -1,4 +1,4 @@
-/* Weights as bands between two rows of words: the opening's picture, and the lines of one head. */
+/* Weights as bands between words: the opening's picture, and the lines of one head. */
 (function (CH) {
 "use strict";
 
@@ -32,8 +32,8 @@ CH.lightBands = function (root, side, value) {
 CH.lineView = function ({ id, label, rows, cols, at, axes, focus, onFocus, rowLang, colLang }) {
   const high = 28, left = 210, right = 350, most = Math.max(rows.length, cols.length);
   const y = (list, i) => 34 + high * ((most - list.length) / 2 + i + 0.5);
-  const name = (item, x, at, kind, lang) => svg("text", { x, y: at + 5, lang, class: kind + (item.special ? " special"
-    : "") }, item.text);
+  const name = (item, x, at, kind, lang) => svg("text",
+    { x, y: at + 5, lang, class: kind + (item.special ? " special" : "") }, item.text);
   const picture = svg("svg", { viewBox: "0 0 560 " + (high * most + 40), class: "lines", id, role: "group",
     "aria-label": label },
     text(left, 14, "axis end", axes[0]), text(right, 14, "axis", axes[1]),

@@ -1,4 +1,4 @@
-/* Where texts and traces come from: in a report the file itself holds them; a server calls CH.show with new traces. */
+/* Where texts and traces come from: a report holds them; a server calls CH.show with new traces. */
 (function (CH) {
 "use strict";
 

@@ -1,4 +1,4 @@
-/* What is selected: one object, kept in the address after #, so that a link shows the same thing. */
+/* What is selected, kept in the address after #, so that a link shows the same. */
 (function (CH) {
 "use strict";
 
@@ -8,7 +8,6 @@ const CHOICES = { by: MEASURES, kind: ["encoder", "decoder", "cross"], mode: ["m
   scale: ["row", "global"], theme: ["auto", "light", "dark"], side: ["target", "source"], lang: ["en", "zh"] };
 const COUNTED = ["trace", "layer", "head", "step", "place", "key"]; // from 1 in the address, as they are on the page
 const FOCUS = ["step", "place", "key", "side"]; // a change of these alone needs nothing built anew
-const listeners = [];
 let writing;
 
 /**
@@ -90,9 +89,6 @@ CH.set = function (patch) {
   if (!changed.length) return;
   clearTimeout(writing);
   writing = setTimeout(writeHash, 100); // browsers refuse an address that changes with every move of the mouse
-  for (const listener of listeners) listener(changed.every((name) => FOCUS.includes(name)));
+  CH.changed(changed.every((name) => FOCUS.includes(name)));
 };
-
-/** @param {(onlyFocus: boolean) => void} listener */
-CH.onChange = (listener) => listeners.push(listener);
 })(window.CH = window.CH || {});

@@ -1,4 +1,4 @@
-/* One head, one query, in six steps: every number is computed here from what the trace gives, and compared with the model's. */
+/* Six steps, computed here from the numbers of the trace and compared with the model's. */
 (function (CH) {
 "use strict";
 
@@ -6,26 +6,23 @@ const { el, note, num, row, say, set, t, vector } = CH;
 const FINE = 1e-4; // what the model's own arithmetic leaves open
 
 const dot = (a, b) => { let total = 0; for (let i = 0; i < a.length; i++) total += a[i] * b[i]; return total; };
-const apart = (ours, theirs) => { let most = 0; ours.forEach((value, i) => { most = Math.max(most,
-  Math.abs(value - theirs[i])); }); return most; };
+const apart = (ours, theirs) => { let most = 0; ours.forEach((value,
+  i) => { most = Math.max(most, Math.abs(value - theirs[i])); }); return most; };
 
 function softmax(scores) {
   const most = Math.max(...scores), grown = scores.map((score) => Math.exp(score - most)), total = CH.sum(grown);
   return grown.map((one) => one / total);
 }
 
-/**
- * The six steps of one query; `differences` are the largest from the model's q, k, v and out.
- * @param {Object} detail one of the trace's head_detail
- */
+// The six steps of one query from a head_detail; `differences` are the largest from the model's q, k, v and out
 CH.sixSteps = function (detail, query, isScaled) {
   const keys = CH.range(detail.k.shape[0]), memory = detail.memory || detail.x, differences = {};
   function made(name, from, places) { // W x + b, or what was given where W or x was not kept
     const weight = detail["w_" + name], bias = detail["b_" + name] && CH.values(detail["b_" + name]),
       given = places.map((r) => row(detail[name], r));
     if (!weight || !from) return given;
-    const ours = places.map((r) => Float64Array.from({ length: weight.shape[0] }, (_, i) => dot(row(weight, i),
-      row(from, r)) + (bias ? bias[i] : 0)));
+    const ours = places.map((r) => Float64Array.from({ length: weight.shape[0] },
+      (_, i) => dot(row(weight, i), row(from, r)) + (bias ? bias[i] : 0)));
     differences[name] = CH.most(ours.map((one, i) => apart(one, given[i])), 0);
     return ours;
   }
@@ -38,9 +35,9 @@ CH.sixSteps = function (detail, query, isScaled) {
   return { x: detail.x && row(detail.x, query), q, k, v, scores, scaled, allowed, weights, out, differences };
 };
 
-const verdict = (difference) => difference === undefined ? null : el("p", { class: difference <= FINE ? "note" : "bad",
-  "data-difference": difference }, t(difference <= FINE ? "steps.same" : "steps.differs",
-  { difference: CH.tiny(difference) }));
+const verdict = (difference) => difference === undefined ? null
+  : el("p", { class: difference <= FINE ? "note" : "bad", "data-difference": difference },
+  t(difference <= FINE ? "steps.same" : "steps.differs", { difference: CH.tiny(difference) }));
 
 const card = (number, key, formula, ...inside) => el("section", { class: "step", id: "step-" + number },
   el("h3", {}, el("span", { class: "number" }, number), t("steps." + key), el("code", {}, formula)), inside);
@@ -67,14 +64,15 @@ function cards(trace, detail, query) {
     el("div", { class: "columns thirds" }, card(3, "dot", "s = q · k", say("steps.dot_say", { d }),
       bars(six.scores, all)),
       card(4, "scale", isScaled ? "s ÷ " + root : "s", say("steps.scale_say", { root }), bars(six.scaled, all)),
-      card(5, detail.mask ? "masked" : "softmax", "w = softmax(s)", say(detail.mask ? "steps.mask_say"
-        : "steps.softmax_say"), bars(six.weights, six.allowed, 3),
+      card(5, detail.mask ? "masked" : "softmax", "w = softmax(s)",
+        say(detail.mask ? "steps.mask_say" : "steps.softmax_say"), bars(six.weights, six.allowed, 3),
         isScaled ? note("steps.map", { difference: num(apart(six.weights, kept), 4),
-          allowed: num(trace.limits.quantisation_max_error, 4) }) : note("steps.unscaled_note",
-          { most: num(CH.most(six.weights), 3), before: num(CH.most(CH.sixSteps(detail, query, true).weights), 3) }))),
+          allowed: num(trace.limits.quantisation_max_error, 4) })
+          : note("steps.unscaled_note", { most: num(CH.most(six.weights), 3),
+          before: num(CH.most(CH.sixSteps(detail, query, true).weights), 3) }))),
     card(6, "sum", "out = Σ w v", say("steps.sum_say"), vector(six.out), verdict(differences.out)),
-    isScaled ? el("p", { class: "lead", id: "steps-most", "data-difference": most }, t(most <= FINE ? "steps.most"
-      : "steps.differs", { difference: CH.tiny(most) })) : "",
+    isScaled ? el("p", { class: "lead", id: "steps-most", "data-difference": most },
+      t(most <= FINE ? "steps.most" : "steps.differs", { difference: CH.tiny(most) })) : "",
   ];
 }
 

@@ -1,4 +1,4 @@
-/* Tokens as they are read, which list labels which side of a matrix, and words put together from pieces. */
+/* Tokens as they are read, which of them label a matrix, and words put together from pieces. */
 (function (CH) {
 "use strict";
 
@@ -29,12 +29,10 @@ CH.axes = (kind) => [t(kind === "cross" ? "axis.query_cross" : "axis.query"), t(
 // Whether a row is not allowed to read a column: in the decoder, what comes after it
 CH.masked = (kind, row, col) => kind === "decoder" && col > row;
 
-CH.headName = ({ kind, layer, head }) => t("head.name", { kind: t("kind." + kind), layer: layer + 1, head: head + 1 });
+CH.numbers = ({ layer, head }) => ({ layer: layer + 1, head: head + 1 }); // people count from 1
+CH.headName = (one) => t("head.name", { kind: t("kind." + one.kind), ...CH.numbers(one) });
 
-/**
- * Tokens in groups: each alone, or the pieces of a word together; without the special ones if they are hidden.
- * @returns {Array<{text: string, special: boolean, places: number[]}>}
- */
+// Tokens in groups {text, special, places}: each alone, or the pieces of a word together; special ones may be hidden
 CH.groups = function (tokens, words, hide) {
   const groups = [];
   let word = null;
@@ -50,8 +48,8 @@ CH.groups = function (tokens, words, hide) {
 };
 
 /**
- * A head's weights as they are shown: words together (keys summed, queries averaged), special tokens hidden and the rows
- * made to sum to 1 again; null where the mask forbids.
+ * A head's weights as they are shown: words as one (keys summed, queries averaged), without special tokens if they are
+ * hidden (and the rows made to sum to 1 again), null where the mask forbids.
  * @returns {{rows: Array, cols: Array, at: (row: number, col: number) => ?number}}
  */
 CH.shown = function (trace, { kind, layer, head, words, hide }) {

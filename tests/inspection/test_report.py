@@ -69,7 +69,9 @@ def test_no_address_is_in_the_report_but_that_of_svg() -> None:
 
 def test_the_policy_names_exactly_the_scripts_and_styles_inside() -> None:
     page = Elements(report([planted_trace()]))
-    (policy,) = (attributes["content"] for tag, attributes, _ in page.found if tag == "meta" and "http-equiv" in attributes)
+    (policy,) = (
+        attributes["content"] for tag, attributes, _ in page.found if tag == "meta" and "http-equiv" in attributes
+    )
     assert policy is not None
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     assert set(rules["script-src"].split()) == {sha256(text) for text in page.texts("script", type=None)}
@@ -127,7 +129,9 @@ def test_the_page_has_no_file_that_the_report_leaves_out() -> None:
 
 
 def test_scripts_make_no_html_of_text_and_no_inline_style() -> None:
-    forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|setAttribute\(\"style|fetch\("
+    forbidden = (
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|setAttribute\(\"style|fetch\("
+    )
     assert re.findall(forbidden, SCRIPTS) == []
     assert "</" not in SCRIPTS
     assert "<!--" not in SCRIPTS

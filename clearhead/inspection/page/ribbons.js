@@ -3,7 +3,7 @@
 "use strict";
 
 const { svg, text } = CH;
-const LEAST = 0.05, MOST = 3; // a band is drawn for a weight of at least this, for the largest few of a row
+const LEAST = 0.05, MOST = 3; // the weights that are drawn, and how many of a row
 
 // The bands [row, column, weight] that are drawn, the strong ones last and so on top
 CH.bands = function (rows, cols, at) {

@@ -69,7 +69,7 @@ function writeHash() {
   try {
     history.replaceState(null, "", "#" + hash);
   } catch (refused) {
-    if (!(refused instanceof DOMException)) throw refused; // inside a notebook's frame the address cannot be written
+    if (!(refused instanceof DOMException)) throw refused; // as in the frame of a notebook
   }
 }
 
@@ -88,7 +88,7 @@ CH.set = function (patch) {
   const changed = Object.keys(before).filter((name) => String(CH.state[name]) !== String(before[name]));
   if (!changed.length) return;
   clearTimeout(writing);
-  writing = setTimeout(writeHash, 100); // browsers refuse an address that changes with every move of the mouse
+  writing = setTimeout(writeHash, 100); // browsers refuse one at every move of the mouse
   CH.changed(changed.every((name) => FOCUS.includes(name)));
 };
 })(window.CH = window.CH || {});

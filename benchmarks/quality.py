@@ -8,6 +8,7 @@ A run that was interrupted goes on where it stopped: the same command again.
 
 import argparse
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -78,6 +79,7 @@ def main() -> None:
         "command": shlex.join(command).replace(f"{DATA}/", ""),
         "seed": arguments.seed,
         "minutes": round(curve[-1][0], 1),
+        "cpu_minutes": round(sum(os.times()[2:4]) / 60, 1),  # of all processes together, on a machine with other work
         "steps": json.loads((out / "plan.json").read_text(encoding="utf-8"))["steps"],
         "machine": describe(2),
         "tests": {test: scores(out, task, test) for test in task.tests},

@@ -273,6 +273,41 @@ def score(
 
 
 @app.command(
+    epilog="Examples: clearhead inspect my-run 'A dog runs.'   |   "
+    "clearhead inspect my-run 'A dog runs.' --html dog.html   |   "
+    "clearhead inspect my-run 'A dog runs.' --svg dog.svg --head cross:2:1"
+)
+def inspect(
+    model: Annotated[Path, typer.Argument(help="A run folder or a model folder.")],
+    text: Annotated[str, typer.Argument(help="The sentence to look at; - for standard input.")],
+    target: Annotated[str | None, typer.Option(help="Look at this translation instead of the model's own.")] = None,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="The sentence's way through the whole network, stop by stop.")
+    ] = False,
+    top: Annotated[int | None, typer.Option(min=1, help="So many runners-up of each word that was written.")] = None,
+    lattice: Annotated[bool, typer.Option("--lattice", help="What the beam held at each step.")] = False,
+    html: Annotated[Path | None, typer.Option(help="The report: one file, every view, no network.")] = None,
+    as_json: Annotated[Path | None, typer.Option("--json", help="All numbers; - for standard output.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="A figure; .png too.")] = None,
+    head: Annotated[
+        str | None, typer.Option(metavar="KIND:LAYER:HEAD", help="Which head to show, such as cross:2:1; see --svg.")
+    ] = None,
+    compare: Annotated[Path | None, typer.Option(metavar="MODEL", help="A second model, for the report.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="1 is greedy search; else as in the recipe.")] = None,
+    plain: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters alone.")] = False,
+) -> None:
+    """Look inside a translation: where every head looked, what else could have been written, and what mattered.
+
+    Layers and heads are counted from 1. With --svg, --head cross:2:1 draws one head, cross:2 all heads of a layer,
+    and cross all heads of all layers.
+    """
+    from clearhead.translator.looking import Wanted, look
+
+    files = [path for path in (html, as_json, svg) if path is not None]
+    look(model, text, Wanted(target, beam, top, steps, lattice, files, head, compare, plain))
+
+
+@app.command(
     epilog="Examples: clearhead export my-run my-model-hf --to hf   |   "
     "clearhead export my-run my-model-ct2 --to ct2 --quantization float32"
 )

@@ -7,6 +7,7 @@ from clearhead.config import Flags, make_request
 from clearhead.data import dates
 from clearhead.training.run import train
 
+SEEN = "March 4, 2026"  # what is shown first, and looked into
 SHOWN = 10
 TRIED = 20  # every so-manieth of the held-out pairs
 
@@ -22,7 +23,7 @@ def run_demo(out: Path) -> int:
 
     translator = load(out)
     pairs = dates.held_out_pairs()[::TRIED]
-    first = [pair for pair in dates.held_out_pairs() if pair[0] == "March 4, 2026"]
+    first = [pair for pair in dates.held_out_pairs() if pair[0] == SEEN]
     shown = (first + [pairs[i * len(pairs) // SHOWN] for i in range(SHOWN)])[:SHOWN]
     sources, references = [s for s, _ in pairs], [r for _, r in pairs]
     print("\nDays that were not in the training data, in no spelling:\n", file=sys.stderr)
@@ -30,12 +31,16 @@ def run_demo(out: Path) -> int:
         print(f"  {source:>28}  →  {ours}{'' if ours == reference else f'   (should be {reference})'}")
     right = sum(a == b for a, b in zip(translator.translate(sources), references, strict=True))
     print(f"\n{right:,} of {len(pairs):,} exactly right ({right / len(pairs):.1%})")
+    report = out / "report.html"
+    translator.inspect(SEEN).save(report)
     print(
         f"""
 In {out}:  model/ (what every command reads), checkpoints/, run.toml (all options), README.md (the model card),
 log.jsonl and loss.svg (how it went), data_report.json (what was read), corpus/ (the dates)
 
-Next:  echo 'Wednesday, March 4, 2026' | clearhead translate {out}
+Next:  clearhead inspect {out} '{SEEN}'      why 年 comes before 月: where each head looked, word by word
+       open {report}      the same in a page: every layer, head and number
+       echo 'Wednesday, March 4, 2026' | clearhead translate {out}
        clearhead train --train your.en your.zh --out my-run""",
         file=sys.stderr,
     )

@@ -49,12 +49,14 @@ VARIANTS: dict[str, ModelOptions] = {
     "one-matrix": replace(PAPER, dense="one"),
     "lecture": replace(PAPER, output_projection=False, dense="one", norm="none"),
     "tied-all": replace(PAPER, tied="all", source_vocabulary=TARGET_WORDS),
+    "no-encoder": replace(PAPER, encoder_blocks=0, tied="all", source_vocabulary=TARGET_WORDS),
     "untied": replace(PAPER, tied="none", scale_embedding=False),
     **{
         f"{cell}-{'attention' if attention else 'context'}": replace(LSTM, cell=cell, attention=attention)
         for cell in ("tanh", "gru", "lstm")
         for attention in (True, False)
     },
+    "lstm-no-encoder": replace(LSTM, encoder=False, tied="all", source_vocabulary=TARGET_WORDS),
 }
 
 
@@ -87,3 +89,9 @@ def random_source(sentences: int, length: int) -> tuple[Tensor, Tensor]:
 
 def random_ids(sentences: int, length: int) -> Tensor:
     return torch.randint(4, TARGET_WORDS, (sentences, length))
+
+
+def has_encoder(model: object) -> bool:
+    """Whether the source makes a difference at all."""
+    options = getattr(model, "options", None)
+    return options.encoder if isinstance(options, RNNOptions) else getattr(options, "encoder_blocks", 1) > 0

@@ -53,7 +53,7 @@ class NativeEngine:
         self.device = device
         self.deterministic = deterministic
         self._folder = folder if device == "cpu" and not deterministic else None
-        self._weights = read_manifest(folder)[WEIGHTS].sha256 if folder else ""
+        self.weights_sha256 = read_manifest(folder)[WEIGHTS].sha256 if folder else ""
         self._speeds: dict[int, float] = {}  # source tokens per second by the number of threads
 
     def lacks(self, options: DecodingOptions, demands: Sequence[Demand] | None = None) -> str | None:  # noqa: ARG002
@@ -139,7 +139,7 @@ class NativeEngine:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads
         together, apart = self._speeds[threads], self._speeds[1] * cores
         if apart > 1.1 * together and batches.tokens_left() / together > WORTH_STARTING:
-            self._workers = Workers(self._folder, self._weights, cores)
+            self._workers = Workers(self._folder, self.weights_sha256, cores)
 
 
 def open_native(folder: Path, *, deterministic: bool = False) -> NativeEngine:

@@ -1,1 +1,1 @@
-"""A finished translation, looked at once more: traces, and what draws them."""
+"""A second look at a finished translation: what every head read, and how it is shown."""

@@ -26,7 +26,7 @@ class TransformerOptions:
     heads: int = 8  # h
     head_width: int | None = None  # d_k = d_v; none given: width / heads
     feed_forward: int = 2048  # d_ff
-    encoder_blocks: int = 6  # N
+    encoder_blocks: int = 6  # N; 0: a language model, which has no source
     decoder_blocks: int = 6  # N
     dropout: float = 0.1  # P_drop, on each sub-layer's output and on embedding + position
     scale: str | float = "head_width"  # scores are multiplied by 1/√head_width, 1/√width (note 001), 1, or this
@@ -45,7 +45,7 @@ class TransformerOptions:
     output_bias: bool = False  # of the output layer; Marian has one
 
     def __post_init__(self) -> None:
-        sizes = "source_vocabulary target_vocabulary width heads feed_forward encoder_blocks decoder_blocks"
+        sizes = "source_vocabulary target_vocabulary width heads feed_forward decoder_blocks"
         _require_positive(self, sizes + " max_positions")
         _require_choice(self, "tied", TYING)
         _require_choice(self, "positions", POSITIONS)
@@ -72,6 +72,9 @@ class TransformerOptions:
         if self.positions == "rotary" and self.key_width % 2:
             raise ValueError(f"rotary positions turn pairs of numbers, but head_width is {self.key_width}")
         _require_one_vocabulary(self)
+        if self.encoder_blocks < 0:
+            raise ValueError(f"encoder_blocks is {self.encoder_blocks}; expected at least 0")
+        _require_one_embedding(self, has_encoder=self.encoder_blocks > 0)
 
     @property
     def key_width(self) -> int:
@@ -99,6 +102,7 @@ class RNNOptions:
     width: int = 256  # of embeddings, encoder states and decoder states
     layers: int = 2  # in the encoder and in the decoder
     cell: str = "gru"  # tanh (plain) | gru | lstm
+    encoder: bool = True  # false: a language model, which has no source
     attention: bool = True  # Bahdanau et al. 2015; without it one fixed context vector
     dropout: float = 0.1  # on embeddings and between layers
     tied: str = "target"  # target embedding and output layer | all: source embedding too | none
@@ -109,6 +113,7 @@ class RNNOptions:
         _require_choice(self, "tied", TYING)
         _require_rate(self)
         _require_one_vocabulary(self)
+        _require_one_embedding(self, has_encoder=self.encoder)
 
 
 ModelOptions = TransformerOptions | RNNOptions
@@ -136,6 +141,11 @@ def _require_one_vocabulary(options: ModelOptions) -> None:
             f'tied = "all" needs one vocabulary, but source_vocabulary is {options.source_vocabulary} and '
             f'target_vocabulary {options.target_vocabulary}; use tied = "target"'
         )
+
+
+def _require_one_embedding(options: ModelOptions, has_encoder: bool) -> None:
+    if not has_encoder and options.tied != "all":
+        raise ValueError(f'tied is {options.tied!r}, but without an encoder there is one embedding; use tied = "all"')
 
 
 # The paper's base and big; `tiny` is Wu et al. 2021's, `lecture` is note 000 taken at its word.

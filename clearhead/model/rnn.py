@@ -77,14 +77,19 @@ class RNN(nn.Module):
             self.source_embedding if options.tied == "all" else nn.Embedding(options.target_vocabulary, D)
         )
         between_layers = options.dropout if options.layers > 1 else 0.0
-        self.encoder = NETWORKS[options.cell](
-            D, D, options.layers, batch_first=True, bidirectional=True, dropout=between_layers
+        encoder = NETWORKS[options.cell]
+        self.encoder = (
+            encoder(D, D, options.layers, batch_first=True, bidirectional=True, dropout=between_layers)
+            if options.encoder
+            else None
         )
-        self.start = nn.ModuleList(Linear(D, D) for _ in range(options.layers))  # W_s: s_0 from the backward state
-        self.attention = AdditiveAttention(D) if options.attention else None
+        # W_s: s_0 from the backward state
+        self.start = nn.ModuleList(Linear(D, D) for _ in range(options.layers if options.encoder else 0))
+        self.attention = AdditiveAttention(D) if options.attention and options.encoder else None
         cell = CELLS[options.cell]
-        self.decoder = nn.ModuleList(cell(3 * D if i == 0 else D, D) for i in range(options.layers))
-        self.join = Linear(3 * D, D)  # the deep output: state and context to the vector that is read out
+        context = 2 * D if options.encoder else 0
+        self.decoder = nn.ModuleList(cell(D + context if i == 0 else D, D) for i in range(options.layers))
+        self.join = Linear(D + context, D)  # the deep output: state and context to the vector that is read out
         self.output = Linear(D, options.target_vocabulary, bias=False)
         if options.tied != "none":
             self.output.weight = self.target_embedding.weight
@@ -96,6 +101,9 @@ class RNN(nn.Module):
         lengths = src_mask.sum(dim=1)
         if not torch.equal(src_mask, torch.arange(src.shape[1], device=src.device) < lengths[:, None]):
             raise ValueError("src_mask has gaps; an RNN reads on from left to right and expects padding at the end")
+        if self.encoder is None:
+            nothing = self.output.weight.new_zeros(len(src), 1, 0)
+            return RNNState(nothing, nothing, src_mask, self._blank_cells(len(src)))
         embedded = self.dropout(self.source_embedding(src))
         packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
         outputs, last = self.encoder(packed)
@@ -147,6 +155,11 @@ class RNN(nn.Module):
     def _first_cells(self, backward: Tensor) -> list[tuple[Tensor, ...]]:
         hidden = [torch.tanh(start(h)).to(h.dtype) for start, h in zip(self.start, backward, strict=True)]
         return [(h, torch.zeros_like(h)) if self.options.cell == "lstm" else (h,) for h in hidden]
+
+    def _blank_cells(self, sentences: int) -> list[tuple[Tensor, ...]]:
+        parts = 2 if self.options.cell == "lstm" else 1
+        blank = self.output.weight.new_zeros(sentences, self.options.width)
+        return [(blank,) * parts for _ in range(self.options.layers)]
 
     def _initialise(self) -> None:
         """As the Transformer: Glorot uniform, biases zero, embeddings of small variance; recurrences orthogonal."""

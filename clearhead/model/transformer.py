@@ -110,16 +110,16 @@ class EncoderBlock(nn.Module):
 
 
 class DecoderBlock(nn.Module):
-    """Self-attention to what was said, cross-attention to the source, feed-forward."""
+    """Self-attention to what was said, cross-attention to the source if there is one, feed-forward."""
 
     def __init__(self, options: TransformerOptions, index: int) -> None:
         super().__init__()
         self.index = index
         self.attention = _attention(options)
-        self.cross_attention = _attention(options)
+        self.cross_attention = _attention(options) if options.encoder_blocks else None
         self.feed_forward = FeedForward(options)
         self.around_attention = Residual(options)
-        self.around_cross_attention = Residual(options)
+        self.around_cross_attention = Residual(options) if options.encoder_blocks else None
         self.around_feed_forward = Residual(options)
 
     def forward(self, x: Tensor, state: "DecoderState", mask: Tensor | None, rotation: Rotation) -> Tensor:
@@ -128,12 +128,15 @@ class DecoderBlock(nn.Module):
             past = state.cache.extend(self.index, rotation(k), v)
             return self.attention.attend(rotation(q), *past, mask)
 
-        def look_at_source(x: Tensor) -> Tensor:
-            q = self.cross_attention.queries(x)
-            return self.cross_attention.attend(q, *state.memory[self.index], state.memory_mask)
-
         x = self.around_attention(x, look_back)
-        x = self.around_cross_attention(x, look_at_source)
+        if self.cross_attention is not None and self.around_cross_attention is not None:
+            cross_attention = self.cross_attention
+
+            def look_at_source(x: Tensor) -> Tensor:
+                q = cross_attention.queries(x)
+                return cross_attention.attend(q, *state.memory[self.index], state.memory_mask)
+
+            x = self.around_cross_attention(x, look_at_source)
         return self.around_feed_forward(x, self.feed_forward)
 
 
@@ -141,7 +144,7 @@ class DecoderState:
     """The source as each decoder block sees it, stored once per sentence, and the cache of the target so far."""
 
     def __init__(self, memory: list[KeysValues], memory_mask: Tensor) -> None:
-        self.memory = memory  # for each block keys and values (B, H, S, K)
+        self.memory = memory  # for each block keys and values (B, H, S, K); nothing without an encoder
         self.memory_mask = memory_mask  # (B, 1, 1, S)
         self.cache = Cache()
 
@@ -161,7 +164,11 @@ class DecoderState:
 
 
 class Transformer(nn.Module):
-    """Figure 1 of the paper: embeddings, N encoder blocks, N decoder blocks, output layer."""
+    """Figure 1 of the paper: embeddings, N encoder blocks, N decoder blocks, output layer.
+
+    With no encoder block it has only the right half, without cross-attention: a language model, which the source
+    tells nothing.
+    """
 
     def __init__(self, options: TransformerOptions, rule: Rule | None = None) -> None:
         super().__init__()
@@ -181,7 +188,7 @@ class Transformer(nn.Module):
         self.output = Linear(D, options.target_vocabulary, bias=options.output_bias)
         if options.tied != "none":
             self.output.weight = self.target_embedding.weight
-        self._embedding_scale = D**0.5 if options.scale_embedding else 1.0
+        self.embedding_scale = D**0.5 if options.scale_embedding else 1.0
         _initialise(self)
 
     def read(self, src: Tensor, src_mask: Tensor) -> Tensor:
@@ -196,8 +203,9 @@ class Transformer(nn.Module):
     def encode(self, src: Tensor, src_mask: Tensor) -> DecoderState:
         """Read the source; cross-attention's keys and values are projected here, once."""
         check_source(src, src_mask, self.options.source_vocabulary)
-        memory = self.read(src, src_mask)
-        keys_values = [block.cross_attention.keys_values(memory) for block in self._decoder_blocks()]
+        layers = [block.cross_attention for block in self._decoder_blocks() if block.cross_attention is not None]
+        memory = self.read(src, src_mask) if layers else None
+        keys_values = [layer.keys_values(memory) for layer in layers if memory is not None]
         return DecoderState(keys_values, src_mask[:, None, None])
 
     def decode(self, tgt: Tensor, state: DecoderState) -> Tensor:
@@ -227,7 +235,7 @@ class Transformer(nn.Module):
         return self.decode(tgt, self.encode(src, src_mask))
 
     def _embed(self, ids: Tensor, embedding: nn.Embedding, positions: Positions, start: int) -> Tensor:
-        return self.dropout(positions.add(embedding(ids) * self._embedding_scale, start))  # (B, T, D)
+        return self.dropout(positions.add(embedding(ids) * self.embedding_scale, start))  # (B, T, D)
 
     def _decoder_blocks(self) -> list[DecoderBlock]:
         return [block for block in self.decoder if isinstance(block, DecoderBlock)]

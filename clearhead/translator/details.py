@@ -48,8 +48,8 @@ def _alignments(translator: Translator, decoded: Sequence[Decoded]) -> list[list
     """By the native model, whichever engine translated."""
     if not decoded:
         return []
-    from clearhead.engines.alignment import align
     from clearhead.engines.native import NativeEngine
+    from clearhead.inspection.alignment import align
 
     native = translator.native()
     if not isinstance(native, NativeEngine):

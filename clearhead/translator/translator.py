@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.manifest import damaged, read_file
 from clearhead.checkpoint.model_folder import find_model, model_options, read_config
@@ -21,6 +21,11 @@ from . import guards
 from .glossary import Glossary
 from .plan import Piece, Plan, Said
 from .translation import Decoded, Translation
+
+if TYPE_CHECKING:
+    from clearhead.inspection.inspect import Subject
+    from clearhead.inspection.trace import Trace
+    from clearhead.inspection.walk import Stop
 
 BLOCKED = 4  # n-grams of this length are not repeated when a sentence that ran in circles is decoded again
 PAST_SOURCE = 50  # tokens that a target may have more than its source, where nothing else is known (paper 6.1)
@@ -130,6 +135,49 @@ class Translator:
     def score(self, decoded: Sequence[Decoded]) -> list[list[float]]:
         """The log-probability of each target token, EOS last."""
         return self.engine.score([one.source for one in decoded], [one.target for one in decoded])
+
+    def inspect(
+        self,
+        text: str,
+        target: str | None = None,
+        beam: int | None = None,
+        heads: Sequence[tuple[str, int, int]] = (),
+        runners_up: int = 5,
+    ) -> "Trace":
+        """Every layer, head and step of a translation, or of a target that is given, by the native model in float32.
+
+        `heads`, such as ("cross", 2, 0), are those whose exact numbers are wanted, beside the most telling ones.
+        """
+        from clearhead.inspection.inspect import Question, inspect
+
+        options = self.options(beam)
+        limit = self._limit(options, len(self.source_tokenizer.encode(text)))
+        question = Question(text, target, options, Demand(max_length=limit), runners_up, tuple(heads))
+        trace = inspect(self._subject(), question)
+        if target is None:
+            guarded = self.alternatives(text, options)[0][0].text
+            if guarded != trace.target.text:
+                trace.notes.append(f"clearhead translate gives {guarded!r}: its guards or another engine changed it")
+        return trace
+
+    def walk(self, trace: "Trace") -> list["Stop"]:
+        """The way of a trace's sentence through the network, stop by stop."""
+        from clearhead.inspection.walk import walk
+
+        return walk(self._subject(), trace)
+
+    def _subject(self) -> "Subject":
+        from clearhead.engines.native import NativeEngine
+        from clearhead.inspection.inspect import Subject
+
+        native = self.native()
+        if not isinstance(native, NativeEngine):
+            raise ValueError(f"a translator made of the engine {native.name} alone has no model to look into")
+        tokenizers = self.source_tokenizer, self.target_tokenizer
+        name = str(self.folder.parent if self.folder and self.folder.name == "model" else self.folder or "")
+        return Subject(
+            native.model, model_options(self.config), *tokenizers, self.languages, name, native.weights_sha256
+        )
 
     def native(self) -> Engine:
         """The engine on torch, loaded when first needed."""

@@ -18,7 +18,6 @@ TRANSFORMER_SIZES = [
     "width",
     "heads",
     "feed_forward",
-    "encoder_blocks",
     "decoder_blocks",
     "max_positions",
     "head_width",
@@ -39,6 +38,17 @@ CHOICES = {
 def test_transformer_sizes_are_positive(name: str, size: int) -> None:
     with pytest.raises(ValueError, match=f"^{name} is {size}; expected at least 1$"):
         TransformerOptions(**{name: size})  # type: ignore[arg-type]
+
+
+def test_without_an_encoder_there_is_one_embedding() -> None:
+    assert TransformerOptions(encoder_blocks=0).tied == "all"
+    with pytest.raises(ValueError, match="encoder_blocks is -3; expected at least 0"):
+        TransformerOptions(encoder_blocks=-3)
+    for tied in ("target", "none"):
+        with pytest.raises(ValueError, match=f"tied is '{tied}', but without an encoder"):
+            TransformerOptions(encoder_blocks=0, tied=tied)
+        with pytest.raises(ValueError, match=f"tied is '{tied}', but without an encoder"):
+            RNNOptions(encoder=False, tied=tied)
 
 
 @pytest.mark.parametrize("name", ["source_vocabulary", "target_vocabulary", "width", "layers"])

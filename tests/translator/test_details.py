@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from clearhead.cli import run
-from clearhead.engines.alignment import align
 from clearhead.engines.native import NativeEngine
 from clearhead.errors import OK, USAGE, exit_code_of
+from clearhead.inspection.alignment import align
 from clearhead.translator import Translator, load
 from clearhead.translator.details import json_lines
 from tests.tiny_model import write_model

@@ -5,7 +5,7 @@ import torch
 
 from clearhead.data.batching import make_batch
 from clearhead.engines import batches
-from clearhead.engines.alignment import align
+from clearhead.inspection.alignment import align
 from clearhead.model.attention import attention_weights
 from clearhead.model.transformer import Transformer
 from tests.samples import LSTM, PAPER, SOURCE_WORDS, TARGET_WORDS, make_model
@@ -39,7 +39,7 @@ def attended(model: Transformer, source: list[int], target: list[int]) -> list[i
 def test_each_target_token_has_the_source_token_it_looked_at_most(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(max(source, default=0) for source in SOURCES) < SOURCE_WORDS
     assert max(max(target, default=0) for target in TARGETS) < TARGET_WORDS
-    monkeypatch.setattr("clearhead.engines.alignment.TOKENS_PER_BATCH", tokens)
+    monkeypatch.setattr("clearhead.inspection.alignment.TOKENS_PER_BATCH", tokens)
     model = make_model(PAPER)
     assert isinstance(model, Transformer)
     found = align(model, SOURCES, TARGETS)

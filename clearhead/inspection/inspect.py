@@ -1,0 +1,281 @@
+"""A text and its translation, looked at once more: search watched from outside, then one recorded pass over the result.
+
+B sentences, H heads, Q positions that look, K positions that are looked at, d head width, D model width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from clearhead.data.batching import Batch, make_batch, pad_sources
+from clearhead.data.tokenizer import Tokenizer
+from clearhead.decoding import DecodingOptions, Demand, search
+from clearhead.errors import USAGE, UserError
+from clearhead.model import ModelOptions, RNNOptions, Seq2Seq, TransformerOptions
+from clearhead.model.attention import MultiHeadAttention
+from clearhead.model.linear import multiply_in
+from clearhead.model.transformer import Transformer
+
+from .effects import occlusion, source_contributions, without_each_head
+from .heads import HeadStats, head_stats
+from .lattice import Lattice, Watched
+from .record import Place, Recording, attention_layers, record
+from .tokens import Side, piece_of, shown, source_side, target_side
+from .trace import HeadDetail, PositionTable, Step, Trace
+
+MOST_TOKENS = 512  # of either side
+FEW_TOKENS = 128  # up to here every word is occluded and every head switched off
+RUNNERS_UP = 5
+DETAIL_BYTES = 400_000  # of exact numbers that a trace carries
+ALIKE = ("sinusoidal", "sinusoidal-half", "learned", "own")  # positions that are added to the embeddings
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is looked into: a model with its tokenizers."""
+
+    model: Seq2Seq
+    options: ModelOptions
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    languages: tuple[str, str]
+    name: str = ""
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which text; with a target, that one is looked at instead of the model's own."""
+
+    text: str
+    target: str | None
+    decoding: DecodingOptions
+    demand: Demand
+    runners_up: int = RUNNERS_UP
+    heads: tuple[tuple[str, int, int], ...] = ()  # whose exact numbers are wanted, beside the usual ones
+
+
+def inspect(subject: Subject, question: Question) -> Trace:
+    """Translate, unless a target is given, and look at every layer, head and step of it."""
+    multiply_exactly(subject.model)
+    source = _ids(subject.source_tokenizer, question.text, "source")
+    lattice = None
+    if question.target is None:
+        target, lattice = _translate(subject, source, question)
+    else:
+        target = _ids(subject.target_tokenizer, question.target, "target")
+    batch = make_batch([(source, target)])
+    seen = record(subject.model, batch)
+    is_short = max(len(source), len(target)) < FEW_TOKENS
+    sides = _sides(subject, question.text, source, target)
+    stats = _stats(subject, seen, batch, sides, with_effects=is_short)
+    trace = Trace(
+        model=_about(subject),
+        source=sides[0],
+        target=sides[1],
+        forced=question.target is not None,
+        attention={place: look.weights[0].cpu().numpy() for place, look in seen.looks.items()},
+        stats=stats,
+        steps=_steps(subject, seen, batch, question.runners_up, is_short),
+        beam=lattice,
+        beam_text=[_shown(subject.target_tokenizer, node.id) for node in lattice.nodes] if lattice else [],
+        details=[],
+        residual=[_stream(stream) for stream in seen.streams],
+        positions=_positions(subject, batch),
+        occlusion=occlusion(subject.model, batch).cpu().numpy() if is_short else None,
+        notes=[] if is_short else [f"over {FEW_TOKENS} tokens no head is switched off and no word is taken away"],
+    )
+    return replace(trace, details=_details(subject, seen, trace, question.heads))
+
+
+def multiply_exactly(model: Seq2Seq) -> None:
+    """In float32: a search may have left the model multiplying in bfloat16."""
+    if isinstance(model, nn.Module):
+        multiply_in(model, torch.float32)
+
+
+def _ids(tokenizer: Tokenizer, text: str, side: str) -> list[int]:
+    ids = tokenizer.encode(text)
+    if not text.strip():
+        raise UserError("EMPTY", f"the {side} is empty; expected a sentence to look at", USAGE)
+    if len(ids) >= MOST_TOKENS:
+        message = f"the {side} has {len(ids)} tokens; at most {MOST_TOKENS - 1} can be looked at: give a part of it"
+        raise UserError("TOO_LONG", message, USAGE)
+    return ids
+
+
+def _translate(subject: Subject, source: list[int], question: Question) -> tuple[list[int], Lattice | None]:
+    """As the native engine does it, a sentence alone; the lattice of search, none of sampling."""
+    options = replace(question.decoding, n_best=question.decoding.beam)
+    if options.temperature is not None:
+        options = replace(options, temperature=None)
+    watched = Watched(subject.model, options)
+    (found,) = search(watched, *pad_sources([source]), options, [question.demand])
+    return found[0].tokens, watched.lattice(found)
+
+
+def _sides(subject: Subject, text: str, source: list[int], target: list[int]) -> tuple[Side, Side]:
+    said = subject.target_tokenizer.decode(target)
+    return (
+        source_side(subject.source_tokenizer, subject.languages[0], text, source),
+        target_side(subject.target_tokenizer, subject.languages[1], said, target),
+    )
+
+
+def _stats(
+    subject: Subject, seen: Recording, batch: Batch, sides: tuple[Side, Side], with_effects: bool
+) -> list[HeadStats]:
+    special = {
+        "source": np.array([token.special for token in sides[0].tokens]),
+        "target": np.array([token.special for token in sides[1].tokens[:-1]]),
+    }
+    heads = len(next(iter(seen.looks.values())).weights[0]) if seen.looks else 0
+    changes = without_each_head(subject.model, batch, heads) if with_effects else {}
+    stats: list[HeadStats] = []
+    for place, look in seen.looks.items():
+        keys = special["target" if place.kind == "decoder" else "source"]
+        for one in head_stats(*place, look.weights[0].cpu().numpy(), keys):
+            stats.append(replace(one, ablate_dlogp=changes[place][one.head] if place in changes else None))
+    return stats
+
+
+def _steps(subject: Subject, seen: Recording, batch: Batch, most: int, with_effects: bool) -> list[Step]:
+    log_p = seen.log_p[0]  # (T, V)
+    shares: Sequence[float | None] = [None] * len(log_p)
+    if with_effects:
+        shares = source_contributions(subject.model, batch, log_p)
+    top = log_p.topk(min(most, log_p.shape[1]), dim=1)
+    entropies = -(log_p.exp() * log_p.clamp(min=-1e30)).sum(dim=1)
+    steps = []
+    for t, chosen in enumerate(batch.tgt_out[0].tolist()):
+        ids = top.indices[t].tolist()
+        texts = [_shown(subject.target_tokenizer, id) for id in ids]
+        likeliest = list(zip(ids, top.values[t].tolist(), strict=True))
+        steps.append(Step(t + 1, chosen, float(log_p[t, chosen]), float(entropies[t]), likeliest, texts, shares[t]))
+    return steps
+
+
+def _shown(tokenizer: Tokenizer, id: int) -> str:
+    return shown(piece_of(tokenizer, id)) if id >= 0 else ""
+
+
+def _stream(stream: Any) -> dict[str, Any]:
+    norms = {"norm_in": stream.norm_in[0].tolist(), "norm_out": stream.norm_out[0].tolist()}
+    return {"stack": stream.stack, "layer": stream.layer, "sublayer": stream.sublayer, **norms}
+
+
+def _about(subject: Subject) -> dict[str, Any]:
+    options, model = subject.options, subject.model
+    parameters = sum(p.numel() for p in model.parameters()) if isinstance(model, nn.Module) else 0
+    about = {
+        "name": Path(subject.name).name,
+        "sha256": subject.sha256,
+        "params": parameters,
+        "dtype": "float32",
+        "d_model": options.width,
+        "vocabulary": options.target_vocabulary,
+    }
+    if isinstance(options, RNNOptions):
+        layers = {"layers_enc": options.layers, "layers_dec": options.layers, "heads": int(options.attention)}
+        return {**about, "kind": "rnn", "cell": options.cell, **layers}
+    return {
+        **about,
+        "kind": "transformer",
+        "layers_enc": options.encoder_blocks,
+        "layers_dec": options.decoder_blocks,
+        "heads": options.heads,
+        "d_k": options.key_width,
+        "d_ff": options.feed_forward,
+        "scale": options.score_scale,
+        **{name: asdict(options)[name] for name in ("norm", "positions", "dense", "activation", "skip")},
+    }
+
+
+@torch.inference_mode()
+def _positions(subject: Subject, batch: Batch) -> PositionTable | None:
+    model = subject.model
+    if not isinstance(model, Transformer) or model.options.positions not in ALIKE:
+        return None
+    tokens = max(batch.src.shape[1], batch.tgt_in.shape[1])
+    table = model.source_positions.add(torch.zeros(1, tokens, model.options.width), 0)[0]
+    plain = model.source_embedding(batch.src)[0] * model.embedding_scale
+    return PositionTable(
+        model.options.positions,
+        table.numpy(),
+        plain.norm(dim=1).tolist(),
+        table[: batch.src.shape[1]].norm(dim=1).tolist(),
+    )
+
+
+def _details(
+    subject: Subject, seen: Recording, trace: Trace, wanted: Sequence[tuple[str, int, int]]
+) -> list[HeadDetail]:
+    """Exact numbers of the heads that are asked for, of the one that aligns best and of one in each stack: as fit."""
+    layers = attention_layers(subject.model)
+    details: list[HeadDetail] = []
+    room = DETAIL_BYTES
+    for kind, layer, head in dict.fromkeys([*wanted, *_telling_heads(trace)]):
+        trace.weights(kind, layer, head)  # that it exists
+        attention = layers[Place(kind, layer)]
+        if not isinstance(attention, MultiHeadAttention):
+            continue
+        detail = _detail(attention, Place(kind, layer), head, seen, subject.options)
+        size = sum(a.nbytes for a in (detail.q, detail.k, detail.v, detail.out, detail.x))
+        matrices = sum(a.nbytes for a in detail.projections.values())
+        if size > room and details:
+            continue
+        if size + matrices > room:
+            detail, matrices = replace(detail, projections={}), 0
+        room -= size + matrices
+        details.append(detail)
+    return details
+
+
+def _telling_heads(trace: Trace) -> list[tuple[str, int, int]]:
+    """The one that aligns best, and the sharpest of each kind."""
+    heads = [trace.aligning] if trace.aligning else []
+    for kind in ("encoder", "decoder"):
+        heads += sorted((stats for stats in trace.stats if stats.kind == kind), key=lambda stats: stats.entropy)[:1]
+    return [(stats.kind, stats.layer, stats.head) for stats in heads]
+
+
+def _detail(
+    attention: MultiHeadAttention, place: Place, head: int, seen: Recording, options: ModelOptions
+) -> HeadDetail:
+    look = seen.looks[place]
+    assert look.q is not None
+    assert look.k is not None
+    assert look.v is not None
+    assert look.x is not None
+    is_turned = isinstance(options, TransformerOptions) and options.positions == "rotary" and place.kind != "cross"
+    return HeadDetail(
+        place.kind,
+        place.layer,
+        head,
+        attention.dot_product.scale,
+        q=_numbers(look.q[0, head]),
+        k=_numbers(look.k[0, head]),
+        v=_numbers(look.v[0, head]),
+        out=_numbers(look.out[0, head]),
+        mask="causal" if place.kind == "decoder" else None,
+        x=_numbers(look.x[0]),
+        memory=None if look.memory is None else _numbers(look.memory[0]),
+        projections={} if is_turned else _projections(attention, head),
+    )
+
+
+def _projections(attention: MultiHeadAttention, head: int) -> dict[str, np.ndarray]:
+    found = dict(zip(("w_q", "w_k", "w_v"), map(_numbers, attention.matrices(head)), strict=True))
+    if attention.projections.bias is not None:
+        biases = attention.projections.bias.view(3, attention.heads, -1)[:, head]
+        found |= dict(zip(("b_q", "b_k", "b_v"), map(_numbers, biases), strict=True))
+    return found
+
+
+def _numbers(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().float().cpu().numpy()

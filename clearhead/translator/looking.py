@@ -1,0 +1,80 @@
+"""`clearhead inspect`: a sentence translated, looked at, and shown in all the ways that were asked for."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from clearhead.errors import USAGE, UserError
+from clearhead.inspection.saving import HeadName, parse_head, save
+from clearhead.inspection.terminal import Style, lattice_lines, matrix, print_lines, print_trace, runners_up
+from clearhead.inspection.trace import Trace
+
+from .translator import Translator, load
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to look at, and how to show it."""
+
+    target: str | None = None
+    beam: int | None = None
+    top: int | None = None
+    steps: bool = False
+    lattice: bool = False
+    files: Sequence[Path] = field(default_factory=list)
+    head: str | None = None
+    compare: Path | None = None
+    ascii: bool = False
+
+
+def look(model: Path, text: str, wanted: Wanted) -> None:
+    """Print what was seen, unless all that is wanted goes to files or, as JSON, to standard output."""
+    head = parse_head(wanted.head) if wanted.head else None
+    if text == "-":
+        text = sys.stdin.read().strip()
+    if wanted.compare and not any(path.suffix == ".html" for path in wanted.files):
+        raise UserError("COMPARE", "two models are compared in the report; add --html FILE", USAGE)
+    translator = load(model, engine="native")
+    trace = _trace(translator, text, wanted, head)
+    traces = [trace]
+    if wanted.compare:
+        traces.append(_trace(load(wanted.compare, engine="native"), text, wanted, None))
+    if Path("-") in wanted.files:
+        print(trace.to_json())
+        return
+    for path in wanted.files:
+        save(traces, path, head)
+        print(f"clearhead: wrote {path}", file=sys.stderr)
+    if wanted.steps:
+        for stop in translator.walk(trace):
+            print(stop)
+    elif wanted.top is not None or wanted.lattice:
+        print(f"{trace.source.text}\n→ {trace.target.text}\n")
+        print_lines([*(runners_up(trace) if wanted.top else []), *(lattice_lines(trace) if wanted.lattice else [])])
+    elif head is not None and None not in head and not wanted.files:
+        print_lines(matrix(trace, *_whole(head), Style.of_terminal(wanted.ascii)))
+    else:
+        print_trace(trace, plain_ascii=wanted.ascii)
+        _say_next(model, text, wanted)
+
+
+def _trace(translator: Translator, text: str, wanted: Wanted, head: HeadName | None) -> Trace:
+    heads = [_whole(head)] if head is not None and None not in head else []
+    trace = translator.inspect(text, wanted.target, wanted.beam, heads, wanted.top or 5)
+    return replace(trace, command=shlex.join(["clearhead", *sys.argv[1:]]))
+
+
+def _whole(head: HeadName) -> tuple[str, int, int]:
+    kind, layer, number = head
+    assert layer is not None
+    assert number is not None
+    return kind, layer, number
+
+
+def _say_next(model: Path, text: str, wanted: Wanted) -> None:
+    """Where the rest is to be seen."""
+    if not any(path.suffix == ".html" for path in wanted.files):
+        command = shlex.join(["clearhead", "inspect", str(model), text, "--html", "report.html"])
+        print(f"\nEvery layer, head and number, in a page:  {command}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""One self-contained HTML file of traces: the page's files, their texts and the numbers, with no address to ask for more."""
+"""Traces as one HTML file that needs nothing else: the page's files, their texts and the numbers."""
 
 import hashlib
 import json

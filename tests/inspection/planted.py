@@ -23,7 +23,7 @@ PATTERNS = ("previous", "self", "next", "first", "last", "diagonal", "uniform", 
 
 
 def planted_trace(source: list[str] | None = None, target: list[str] | None = None, seed: int = 0) -> dict[str, Any]:
-    """A whole trace/1; row r of cross attention, layer 1, head 0 reads `planted(…)[r]`, the rest is smooth and random."""
+    """A whole trace/1; row r of cross attention, layer 1, head 0 reads `planted(…)[r]`, the rest is random."""
     random = np.random.default_rng(seed)
     source, target = source or SOURCE, target or TARGET
     sources, targets = tokens(source, False), tokens(target, True)
@@ -162,7 +162,7 @@ def head_detail(random: np.random.Generator, wanted: Array, kind: str, d: int) -
 def attention(
     random: np.random.Generator, kind: str, layer: int, sizes: tuple[int, int], maps: dict[tuple[str, int, int], Array]
 ) -> dict[str, Any]:
-    """One layer's maps of one kind, in bytes; above 128 tokens the largest eight of each row and the sum of the rest."""
+    """One layer's maps of one kind, in bytes; above 128 tokens the largest eight of a row and the sum of the rest."""
     T, S = sizes
     Q, K = {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}[kind]
     rows = [maps.get((kind, layer, head), random_rows(random, Q, K, kind == "decoder")) for head in range(HEADS)]

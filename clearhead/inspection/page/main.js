@@ -1,102 +1,105 @@
-/* The page: its head, the tabs, the keys, and drawing again whatever a change concerns. */
+/* The page's head, tabs and keys, and drawing again what a change concerns. */
 (function (CH) {
-  "use strict";
+"use strict";
 
-  const views = { flow: CH.flow, heads: CH.headsGrid, head: CH.head, steps: CH.steps, positions: CH.positions, decoding: CH.decoding, compare: CH.compare, health: CH.health };
-  const KEYS = [["[ ]", "layer"], [", .", "head"], ["1 2 3", "kind"], ["m", "mode"], ["s", "steps"], ["Space", "next"], ["e", "export"], ["← ↑ → ↓", "arrows"], ["Enter", "enter"], ["?", "help"]];
-  const part = (id) => document.getElementById(id);
-  const pictures = []; // [node, draw] of every canvas on the page
-  let focusOpening = () => {}, focusView = () => {};
+const { el, set, t } = CH;
+const KEYS = { "[ ]": "layer", ", .": "head", "1 2 3": "kind", m: "mode", s: "steps", Space: "next", e: "export",
+  "← ↑ → ↓": "arrows", Enter: "enter", "?": "help" };
+const part = (id) => document.getElementById(id);
+let focusOpening, focusView;
 
-  /** Canvases do not follow the theme by themselves. */
-  CH.onRedraw = (node, draw) => pictures.push([node, draw]);
+function drawTop(trace) {
+  const { lang, theme } = CH.state, other = lang === "zh" ? "en" : "zh", next = CH.theme() === "dark" ? "light"
+    : "dark";
+  const sentences = CH.traces.map((one, i) => [i, (i + 1) + "  " + one.source.text.slice(0, 40)]);
+  part("top").replaceChildren(el("p", { class: "brand" }, el("b", {}, "Clearhead"), trace.model.name),
+    CH.controls(CH.traces.length > 1 && CH.choice("trace", "choose.trace", sentences, CH.state.trace,
+      (i) => set({ trace: Number(i), step: 0, place: 0, key: -1, picked: [] })),
+      CH.button("language", other === "zh" ? "中文" : "English", () => set({ lang: other }), { lang: other }),
+      CH.button("theme", t("theme." + next), () => set({ theme: theme === "auto" ? next : "auto" })),
+        CH.button("help", t("choose.keys"), openKeys)));
+  part("made").replaceChildren(el("p", {}, t("made.by", { tool: trace.tool, time: trace.made })),
+    el("code", {}, trace.command));
+}
 
-  function redraw() {
-    for (const [node, draw] of pictures) if (node.isConnected) draw();
-  }
+function drawTabs() {
+  const { view } = CH.state, names = Object.keys(CH.views), at = names.indexOf(view),
+    tab = (name) => CH.button("tab-" + name, t("tab." + name), () => set({ view: name }),
+    { role: "tab", "aria-selected": String(name === view), "aria-controls": "view" });
+  const list = el("div", { role: "tablist", "aria-label": t("tab.label") }, names.map(tab)),
+    selected = list.children[at];
+  CH.roving(list, "[role=tab]", at, (i) => set({ view: names[i] }));
+  part("tabs").replaceChildren(list);
+  list.scrollLeft = selected.offsetLeft - (list.clientWidth - selected.offsetWidth) / 2;
+}
 
-  /** Build a part anew, and leave the keyboard's focus where it was. */
-  function rebuild(build) {
-    const id = document.activeElement && document.activeElement.id;
-    build();
-    const same = id && document.getElementById(id);
-    if (same && document.activeElement !== same) same.focus({ preventScroll: true });
-  }
+function drawView(trace) {
+  const { view } = CH.state, root = part("view");
+  CH.pictures = []; // what draws the canvases of this view, once they have their place
+  root.replaceChildren(el("h2", {}, t("tab." + view)));
+  root.setAttribute("aria-labelledby", "tab-" + view);
+  if (/^heads?$/.test(view) && !CH.kinds(trace).length) root.append(CH.say("say.none"));
+  else focusView = CH.views[view](root, trace);
+  CH.pictures.forEach((paint) => paint());
+}
 
-  function drawTop() {
-    const { lang, theme, trace } = CH.state, other = lang === "zh" ? "en" : "zh", next = CH.theme() === "dark" ? "light" : "dark";
-    const chosen = CH.traces.length > 1 ? CH.choice("trace", "choose.trace", CH.traces.map((one, i) => [i, (i + 1) + "  " + one.source.text.slice(0, 40)]), trace, (i) => CH.set({ trace: Number(i), step: 0, place: 0, key: -1, picked: [] })) : null;
-    part("top").replaceChildren(CH.el("p", { class: "brand" }, CH.el("b", {}, "Clearhead"), " ", CH.trace().model.name), CH.el("div", { class: "controls" }, chosen,
-      CH.el("button", { type: "button", id: "language", lang: other, click: () => CH.set({ lang: other }) }, other === "zh" ? "中文" : "English"),
-      CH.el("button", { type: "button", id: "theme", click: () => CH.set({ theme: theme === next ? "auto" : next }) }, CH.t("theme." + next)), CH.button("help", "choose.keys", openKeys)));
-    part("made").replaceChildren(CH.el("p", {}, CH.t("made.by", { tool: CH.trace().tool, time: CH.trace().made })), CH.el("p", {}, CH.el("code", {}, CH.trace().command)));
-  }
+// Everything anew; the keyboard's focus stays where it was
+function draw() {
+  if (!CH.traces.length) return; // a page that waits for its first trace
+  const trace = CH.trace(), { lang, theme } = CH.state, active = document.activeElement?.id;
+  CH.useTexts(CH.strings[lang]);
+  CH.useTheme();
+  document.documentElement.lang = lang === "zh" ? "zh-Hans" : "en";
+  document.documentElement.dataset.theme = theme;
+  document.title = trace.source.text + " → " + trace.target.text + " · Clearhead";
+  focusView = null;
+  drawTop(trace);
+  focusOpening = CH.opening(part("opening"));
+  drawTabs();
+  drawView(trace);
+  if (active) part(active)?.focus({ preventScroll: true });
+}
 
-  function drawTabs() {
-    const list = CH.el("div", { role: "tablist", "aria-label": CH.t("tab.label") }, CH.VIEWS.map((view) => CH.el("button", { type: "button", role: "tab", id: "tab-" + view, "aria-selected": String(view === CH.state.view), "aria-controls": "view", click: () => CH.set({ view }) }, CH.t("tab." + view))));
-    CH.roving(list, "[role=tab]", CH.VIEWS.indexOf(CH.state.view), (i) => CH.set({ view: CH.VIEWS[i] }));
-    part("tabs").replaceChildren(list);
-    const [selected, strip] = [part("tab-" + CH.state.view), list];
-    strip.scrollLeft = selected.offsetLeft - (strip.clientWidth - selected.offsetWidth) / 2;
-  }
+function openKeys() {
+  const line = ([keys, name]) => [el("dt", {}, keys.split(" ").map((key) => el("kbd", {}, key))),
+    el("dd", {}, t("key." + name))];
+  part("keys").replaceChildren(el("h2", {}, t("choose.keys")), el("dl", {}, Object.entries(KEYS).map(line)),
+    CH.button("close-keys", t("choose.close"), () => part("keys").close()));
+  part("keys").showModal();
+}
 
-  function drawView() {
-    const root = part("view");
-    pictures.length = 0;
-    root.replaceChildren();
-    root.className = "view-" + CH.state.view;
-    root.setAttribute("aria-labelledby", "tab-" + CH.state.view);
-    focusView = views[CH.state.view](root) || (() => {});
-  }
+function meaning(key) {
+  const { kind, layer, head, mode } = CH.state, trace = CH.trace(), layers = CH.layers(trace, kind),
+    beside = (by) => set({ layer: layers[CH.clamp(layers.indexOf(layer) + by, 0, layers.length - 1)] });
+  return { "[": () => beside(-1), "]": () => beside(1), ",": () => set({ head: head - 1 }),
+    ".": () => set({ head: head + 1 }), 1: () => set({ kind: "encoder" }), 2: () => set({ kind: "decoder" }),
+    3: () => set({ kind: "cross" }), m: () => set({ view: "head", mode: mode === "matrix" ? "lines" : "matrix" }),
+    s: () => set({ view: "steps" }), " ": CH.nextStep, e: CH.exportHead, "?": openKeys }[key];
+}
 
-  function draw() {
-    const { lang, theme } = CH.state;
-    CH.useTexts(CH.strings[lang]);
-    document.documentElement.lang = lang === "zh" ? "zh-Hans" : "en";
-    document.documentElement.dataset.theme = theme;
-    document.title = CH.trace().source.text + " → " + CH.trace().target.text + " · Clearhead";
-    rebuild(() => { drawTop(); focusOpening = CH.opening(part("opening")); drawTabs(); drawView(); });
-  }
+document.addEventListener("keydown", (event) => {
+  const { target, key } = event, act = CH.state && meaning(key);
+  if (!act || event.ctrlKey || event.metaKey || event.altKey || part("keys").open
+    || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
+  if (key === " " && target.closest("button, summary, [role=button]")) return;
+  event.preventDefault();
+  act();
+});
 
-  function openKeys() {
-    part("keys").replaceChildren(CH.el("h2", {}, CH.t("choose.keys")), CH.el("dl", {}, KEYS.flatMap(([keys, name]) => [CH.el("dt", {}, keys.split(" ").map((key) => CH.el("kbd", {}, key))), CH.el("dd", {}, CH.t("key." + name))])),
-      CH.button("close-keys", "choose.close", () => part("keys").close()));
-    part("keys").showModal();
-  }
+// Begin again with the traces there are
+CH.restart = function () {
+  if (CH.traces.length) CH.readHash();
+  draw();
+};
 
-  /** The one before or after in a list. */
-  const beside = (list, value, by) => list[CH.clamp(list.indexOf(value) + by, 0, list.length - 1)];
+CH.changed = function (onlyFocus) {
+  if (!onlyFocus) return draw();
+  focusOpening();
+  focusView?.();
+};
 
-  function pressed(event) {
-    const { target, key } = event, { kind, layer, head, mode } = CH.state, trace = CH.trace(), layers = CH.layers(trace, kind), kinds = CH.kinds(trace);
-    if (event.ctrlKey || event.metaKey || event.altKey || part("keys").open || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
-    const of = (name) => kinds.includes(name) ? { kind: name } : {};
-    if (key === " " && !target.closest("button, summary, [role=button]")) CH.nextStep();
-    else if (key === "[" || key === "]") CH.set({ layer: beside(layers, layer, key === "[" ? -1 : 1) });
-    else if (key === "," || key === ".") CH.set({ head: head + (key === "," ? -1 : 1) });
-    else if (key === "1" || key === "2" || key === "3") CH.set(of(["encoder", "decoder", "cross"][key - 1]));
-    else if (key === "m") CH.set({ view: "head", mode: mode === "matrix" ? "lines" : "matrix" });
-    else if (key === "s") CH.set({ view: "steps" });
-    else if (key === "e") CH.exportHead();
-    else if (key === "?") openKeys();
-    else return;
-    event.preventDefault();
-  }
-
-  /** Begin again with the traces there are; a page that waits for its first trace shows nothing yet. */
-  CH.restart = function () {
-    if (!CH.traces.length) return;
-    CH.readHash();
-    draw();
-  };
-
-  CH.onChange((onlyFocus) => {
-    if (!onlyFocus) return draw();
-    focusOpening();
-    focusView();
-  });
-  document.addEventListener("keydown", pressed);
-  addEventListener("hashchange", CH.restart);
-  for (const query of ["print", "(prefers-color-scheme: dark)"]) matchMedia(query).addEventListener("change", redraw);
-  CH.restart();
+// Numbers on canvas and in shades do not follow the theme by themselves
+for (const query of ["print", "(prefers-color-scheme: dark)"]) matchMedia(query).addEventListener("change", draw);
+addEventListener("hashchange", CH.restart);
+CH.restart();
 })(window.CH = window.CH || {});

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from clearhead.model import ModelOptions, RNNOptions, TransformerOptions, build
+from clearhead.model.attention import MultiHeadAttention
 from clearhead.model.rnn import RNN
-from clearhead.model.transformer import Transformer
+from clearhead.model.transformer import DecoderBlock, Transformer
 
 SOURCE_WORDS, TARGET_WORDS = 19, 17
 
@@ -89,6 +90,12 @@ def random_source(sentences: int, length: int) -> tuple[Tensor, Tensor]:
 
 def random_ids(sentences: int, length: int) -> Tensor:
     return torch.randint(4, TARGET_WORDS, (sentences, length))
+
+
+def cross_attention(block: DecoderBlock) -> MultiHeadAttention:
+    """Of a block that has one."""
+    assert block.cross_attention is not None
+    return block.cross_attention
 
 
 def has_encoder(model: object) -> bool:

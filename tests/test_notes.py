@@ -25,7 +25,7 @@ from clearhead.model.linear import Linear
 from clearhead.model.positions import Learned, sinusoidal
 from clearhead.model.rnn import RNN
 from clearhead.model.transformer import DecoderBlock, EncoderBlock, FeedForward, Residual, Transformer
-from tests.samples import LSTM, PAPER, make_model, random_ids, random_source
+from tests.samples import LSTM, PAPER, cross_attention, make_model, random_ids, random_source
 
 NOTE_VECTOR = torch.tensor([1.0, 2.0, 3.0, 4.0])  # the x of note 001's examples
 GRU = replace(LSTM, cell="gru", layers=1, attention=False)  # the plain RNN seq2seq: one fixed context vector
@@ -351,7 +351,7 @@ def test_note_000_a_decoder_block_has_three_layers(base: Transformer) -> None:
     state = base.encode(*one_sentence(3))
     layers: list[nn.Module] = []
     for block in decoder_blocks(base):
-        layers += [block.attention.dot_product, block.cross_attention.dot_product, block.feed_forward]
+        layers += [block.attention.dot_product, cross_attention(block).dot_product, block.feed_forward]
     with watched(layers) as calls:
         base.decode(torch.randint(4, 11, (1, 2)), state)
     assert [call.module for call in calls] == layers
@@ -379,12 +379,12 @@ def test_note_000_every_decoder_block_reads_the_last_encoder_output(base: Transf
     with watched(base.encoder) as calls:
         state = base.encode(src, mask)
     U = columns(calls[-1].output)
-    with watched(block.cross_attention.dot_product for block in decoder_blocks(base)) as calls:
+    with watched(cross_attention(block).dot_product for block in decoder_blocks(base)) as calls:
         base.decode(torch.randint(4, 11, (1, 3)), state)
     for block, call in zip(decoder_blocks(base), calls, strict=True):
         _, k, v, _ = call.inputs
-        for head in range(block.cross_attention.heads):
-            _, W_K, W_V = block.cross_attention.matrices(head)
+        for head in range(cross_attention(block).heads):
+            _, W_K, W_V = cross_attention(block).matrices(head)
             torch.testing.assert_close(columns(k[:, head]), W_K @ U, rtol=1e-4, atol=1e-5)
             torch.testing.assert_close(columns(v[:, head]), W_V @ U, rtol=1e-4, atol=1e-5)
 
@@ -437,7 +437,7 @@ def test_note_000_lecture_decoder_in_columns() -> None:
     S = columns(model.target_embedding.weight[tgt] * math.sqrt(D) + sinusoidal(torch.arange(T), D))
     for block in decoder_blocks(model):
         C = S + separate_heads(block.attention, S, S, causal_mask(T))
-        Z = C + separate_heads(block.cross_attention, C, U)
+        Z = C + separate_heads(cross_attention(block), C, U)
         S = Z + (block.feed_forward.inner.weight @ Z).relu()
     torch.testing.assert_close(columns(model(src, mask, tgt)), S, rtol=1e-4, atol=1e-4)
 
@@ -1015,9 +1015,9 @@ def test_note_004_the_decoder_adds_attention_to_the_source_between_the_two() -> 
     model = transformer(PAPER)
     (encoder, *_), (decoder, *_) = encoder_blocks(model), decoder_blocks(model)
     assert shapes(decoder, without="cross_attention") == shapes(encoder)
-    assert [p.shape for p in decoder.cross_attention.parameters()] == [p.shape for p in encoder.attention.parameters()]
+    assert [p.shape for p in cross_attention(decoder).parameters()] == [p.shape for p in encoder.attention.parameters()]
     state = model.encode(*one_sentence(5))
-    parts: list[nn.Module] = [decoder.feed_forward, decoder.attention.dot_product, decoder.cross_attention.dot_product]
+    parts: list[nn.Module] = [decoder.feed_forward, decoder.attention.dot_product, cross_attention(decoder).dot_product]
     with watched(parts) as calls:
         model.decode(random_ids(1, 7), state)
     assert [parts.index(call.module) for call in calls] == [1, 2, 0]

@@ -8,7 +8,7 @@ from clearhead.engines import batches
 from clearhead.inspection.alignment import align
 from clearhead.model.attention import attention_weights
 from clearhead.model.transformer import Transformer
-from tests.samples import LSTM, PAPER, SOURCE_WORDS, TARGET_WORDS, make_model
+from tests.samples import LSTM, PAPER, SOURCE_WORDS, TARGET_WORDS, cross_attention, make_model
 
 SOURCES = [[5, 6, 7], [9], [8, 4, 11, 5, 16], [10, 12], []]
 TARGETS = [[4, 5], [6, 7, 8, 9, 10], [11, 4, 4], [], [12]]
@@ -19,19 +19,19 @@ def attended(model: Transformer, source: list[int], target: list[int]) -> list[i
     """Step by step through the model's own parts, one sentence at a time."""
     batch = make_batch([(source, target)])
     state = model.encode(batch.src, batch.src_mask)
-    wanted = model._decoder_blocks()[-2]
+    product = cross_attention(model._decoder_blocks()[-2]).dot_product
     seen = []
-    dot_product = wanted.cross_attention.dot_product.forward
+    dot_product = product.forward
 
     def spy(*inputs: torch.Tensor) -> torch.Tensor:
         seen.append(inputs)
         return dot_product(*inputs)
 
-    wanted.cross_attention.dot_product.forward = spy  # type: ignore[assignment]
+    product.forward = spy  # type: ignore[method-assign]
     model.decode(batch.tgt_in, state)
-    wanted.cross_attention.dot_product.forward = dot_product  # type: ignore[method-assign]
+    product.forward = dot_product  # type: ignore[method-assign]
     q, k, _, mask = seen[0]
-    weights = attention_weights(q, k, mask, wanted.cross_attention.dot_product.scale)[0].mean(dim=0)
+    weights = attention_weights(q, k, mask, product.scale)[0].mean(dim=0)
     return [int(weights[t, : len(source)].argmax()) for t in range(len(target))] if source else []
 
 

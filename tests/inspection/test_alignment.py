@@ -27,7 +27,7 @@ def attended(model: Transformer, source: list[int], target: list[int]) -> list[i
         seen.append(inputs)
         return dot_product(*inputs)
 
-    product.forward = spy  # type: ignore[method-assign]
+    product.forward = spy  # type: ignore[assignment, method-assign]
     model.decode(batch.tgt_in, state)
     product.forward = dot_product  # type: ignore[method-assign]
     q, k, _, mask = seen[0]

@@ -4,13 +4,15 @@ BIN := .venv/bin
 # The package itself for `demo`, the development tools on top for everything else.
 USER := .venv/.installed
 DEV := .venv/.installed-dev
+# A browser and Chinese letters for the tests of pages, which skip and say so where these cannot be installed.
+BROWSER := .venv/.browser
 
 .PHONY: demo test unit check format bench docs soak clean
 
 demo: $(USER)            ## train on the built-in task and show what it learned
 	$(BIN)/clearhead demo
 
-test: check              ## style, types and all tests
+test: check $(BROWSER)   ## style, types and all tests
 	$(BIN)/pytest
 
 unit: $(DEV)             ## the tests that take under a minute together
@@ -31,7 +33,7 @@ bench: $(DEV)            ## measure, side by side with the peers; writes benchma
 docs: $(USER)            ## write the generated pages of docs/ anew
 	$(BIN)/python -m docs.generate
 
-soak: check              ## the long way: full sweeps of the faults, five million pairs, all measurements
+soak: check $(BROWSER)   ## the long way: full sweeps of the faults, five million pairs, all measurements
 	CLEARHEAD_SOAK=1 $(BIN)/pytest
 	$(BIN)/python -m benchmarks.prepare_large 5000000
 	$(BIN)/python -m benchmarks
@@ -44,6 +46,11 @@ clean:
 
 $(USER): pyproject.toml constraints.txt | .venv/bin/python
 	$(BIN)/pip install --quiet -c constraints.txt -e .
+	touch $@
+
+$(BROWSER): | .venv/bin/python
+	command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
+		chromium fonts-wqy-microhei >/dev/null; } || echo "chromium cannot be installed: tests of pages will be skipped"
 	touch $@
 
 $(DEV): $(USER)

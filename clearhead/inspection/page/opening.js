@@ -98,10 +98,10 @@ CH.opening = function (root) {
   const select = (row, at) => [...row.children].forEach((one, i) => one.setAttribute("aria-selected", i === at));
   const focus = () => {
     const { step, key, side, kind, place } = CH.state, bySource = side === "source" && kind === "cross" && key >= 0;
-    CH.lightBands(ribbons, bySource ? "key" : "query", bySource ? key : step);
-    select(targets, bySource ? -1 : step);
     const frame = picture.parentNode, at = targets.children[step].offsetLeft - frame.scrollLeft;
     if (!bySource && (at < 0 || at > frame.clientWidth - 40)) frame.scrollLeft += at - frame.clientWidth / 2;
+    CH.lightBands(ribbons, bySource ? "key" : "query", bySource ? key : step);
+    select(targets, bySource ? -1 : step);
     select(sources, kind === "encoder" ? place : kind === "cross" ? key : -1);
     saying.replaceChildren(...CH.saying());
   };

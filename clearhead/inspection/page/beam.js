@@ -15,7 +15,7 @@ function way(nodes, last) {
 function lattice({ target, beam }, nodes) {
   const taken = new Set(way(nodes, beam.best)), at = (node) => [node.t * WIDE + 8, node.rank * HIGH + 34];
   const look = (node) => node.state + (taken.has(node) ? " taken" : ""), short = (word) => [...word].length > 8
-    ? [...word].slice(0, 7).join("") + "…" : word || "␣";
+    ? [...word].slice(0, 7).join("") + "…" : word;
   const edge = (node) => {
     const [x1, y1] = at(nodes.get(node.parent)), [x2, y2] = at(node), from = x1 + BOX, half = (x2 - from) / 2,
       mid = TALL / 2;
@@ -27,7 +27,7 @@ function lattice({ target, beam }, nodes) {
     return svg("g", { class: "node " + look(node), lang: target.lang },
       svg("title", {}, node.text + " · log p " + logp + " · Σ " + num(node.sum)),
       svg("rect", { x, y, width: BOX, height: TALL, rx: isEnd ? 2 : 13 }),
-      text(middle, y + 18, "middle", short(node.text)),
+      text(middle, y + 18, "middle", short(node.parent === null ? target.tokens[0].text : node.text || "␣")),
       node.parent === null ? null : text(middle, y - 5, "tick middle", logp), isEnd
         && text(middle, y + TALL + 14, "tick middle", t("beam.final", { score: num(node.score) })));
   };
@@ -47,9 +47,9 @@ CH.beam = function (trace) {
     finished = beam.nodes.filter((node) => node.state === "finished").sort((a, b) => b.score - a.score);
   const line = (node) => el("li", {},
     el("span", { lang: target.lang }, way(nodes, node.n).reverse().slice(1).map((one) => one.text).join(" ")), " ",
-    el("em", {}, t("beam.scored", { sum: num(node.sum), score: num(node.score), penalty: beam.length_penalty,
-      alpha: beam.alpha ?? "–" })));
-  return [CH.part("beam.title"), CH.say("beam.say", { size: beam.size }), lattice(trace, nodes), CH.note("beam.key"),
+    el("em", {}, t("beam.scored", { sum: num(node.sum), score: num(node.score) })));
+  return [CH.part("beam.title"), CH.say("beam.say", { size: beam.size, penalty: beam.length_penalty,
+    alpha: beam.alpha ?? "–" }), lattice(trace, nodes), CH.note("beam.key"),
     el("ol", { class: "finished" }, finished.map(line))];
 };
 })(window.CH = window.CH || {});

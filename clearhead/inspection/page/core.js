@@ -4,7 +4,7 @@
 
 let texts = {};
 
-// The views by name: each builds itself into an element, and may return what to do when only the focus changes
+// The views by name: each fills an element, and may return what to do when only the focus changes
 CH.views = {};
 
 // Attributes that are functions listen ("click"), `style` is an object; null and false are left out

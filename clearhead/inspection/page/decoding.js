@@ -4,7 +4,7 @@
 
 const { bars, el, num, prob, t } = CH;
 
-// All words written, each as strong as it was likely; choosing one goes to its step
+// All words written, each as strong as it was likely
 function strip(trace, chosen) {
   const row = el("div", { class: "strip", role: "listbox", "aria-label": t("opening.targets") },
     trace.steps.map((step, r) => el("span", { role: "option", lang: trace.target.lang,
@@ -14,7 +14,7 @@ function strip(trace, chosen) {
   return row;
 }
 
-// The likeliest words of a step, the one written among them, and what all others have together
+// The likeliest words of a step, the one written, and all others together
 function candidates({ target, model }, step) {
   const one = (text, p, more) => ({ text, lang: target.lang, value: p, shown: prob(p), ...more });
   const items = step.top.map(([id, logp], i) => one(step.top_text[i], Math.exp(logp), { strong: id === step.chosen }));

@@ -3,13 +3,13 @@
 "use strict";
 
 const { el, mean, num, svg, t, text } = CH;
-const WIDE = 270, ENCODER = 14, DECODER = 356, SMALL = 30, LARGE = 46, GAP = 24;
+const WIDE = 288, ENCODER = 10, DECODER = 342, SMALL = 30, LARGE = 46, GAP = 24;
 const shape = (...sizes) => "[" + sizes.join(", ") + "]";
 
 // How long the vectors were, on average, before and after
 const norms = (first, last) => first ? "‖x‖ " + num(mean(first.norm_in), 1) + " → " + num(mean(last.norm_out), 1) : "";
 
-// A box with a name, something smaller on the right and below, and what pressing it does
+// A box with a name, smaller text on the right and below, and what pressing it does
 function box(x, y, high, name, right, { look = "", press, label, below } = {}) {
   const line = y + (below ? 19 : high / 2 + 5);
   return svg("g", { class: "box " + look, role: press && "button", "aria-label": press && label, click: press,
@@ -32,7 +32,7 @@ function sublayers({ model, source, target }, stack) {
     ["feed_forward", null, t("flow.inner_ff", { shape: shape(1, rows, model.d_ff) })]];
 }
 
-// One stack from the embedding up, its selected block opened; how high it got, and where cross attention comes in
+// One stack from the embedding up, the selected block opened
 function stack(trace, name, x) {
   const { model, residual } = trace, isEncoder = name === "encoder", count = isEncoder ? model.layers_enc
     : model.layers_dec;

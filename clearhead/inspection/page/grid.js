@@ -95,7 +95,7 @@ const write = CH.write = function (context, text, x, y, { size = 13, align = "le
   context.fillText(letters.join(""), x, y);
 };
 
-// Where everything is on the canvas of a matrix that is about `width` wide
+// Where everything is on a matrix about `width` wide
 function measured(matrix, width) {
   const context = el("canvas").getContext("2d"), named = !matrix.cellHeight;
   context.font = "13px " + FONT;
@@ -191,14 +191,14 @@ CH.matrix = function (matrix) {
     colText: (c) => cols[c].text, text: (r, c) => at(r, c) === null ? t("grid.masked") : num(at(r, c), 3) });
 };
 
-// A matrix of values with signs, its legend, and a line that says the value in focus by `describe(r, c)`
+// A matrix of values with signs, its legend, and a line for the value in focus
 CH.signedMatrix = function (matrix, describe, low, high) {
   const line = el("p", { class: "say" }),
     values = range(matrix.rows.length).flatMap((r) => range(matrix.cols.length).map((c) => matrix.at(r, c)));
   const most = CH.most(values.map(Math.abs), 0.01), limit = num(most);
   const show = (r, c) => { map.focus(r, c); line.replaceChildren(describe(r, c)); };
   const map = CH.matrix({ colour: (r, value) => CH.signs(value / most), focus: [0, -1], onFocus: show,
-    inside: (value) => Math.abs(value) >= most / 10 ? num(value, most < 1 ? 2 : 1).replace("0.", ".") : "",
+    inside: (value) => Math.abs(value) >= most / 10 ? num(value, most < 1 ? 2 : 1).replace(/^(-?)0/, "$1") : "",
       ...matrix });
   return [map.node, el("p", { class: "note" }, CH.legend(low + " −" + limit, "+" + limit + " " + high,
     (x) => CH.signs(2 * x - 1))), line];

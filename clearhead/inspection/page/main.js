@@ -98,7 +98,7 @@ CH.changed = function (onlyFocus) {
   focusView?.();
 };
 
-// Numbers on canvas and in shades do not follow the theme by themselves
+// Canvases do not follow the theme by themselves
 for (const query of ["print", "(prefers-color-scheme: dark)"]) matchMedia(query).addEventListener("change", draw);
 addEventListener("hashchange", CH.restart);
 CH.restart();

@@ -9,7 +9,7 @@ const ribbonHead = (trace) => CH.state.kind === "cross" && CH.kinds(trace).lengt
 
 // A row of tokens; mouse, Tab and arrows all mean focus
 function tokenRow(id, tokens, { lang }, start, chosen) {
-  const row = el("div", { class: tokens.length > 16 ? "tokens many" : "tokens", id, role: "listbox",
+  const row = el("div", { class: "tokens", id, role: "listbox",
     "aria-label": t("opening." + id), "aria-orientation": "horizontal" },
     tokens.map((token, i) => el("span", { role: "option", lang, class: token.special && "special",
       title: token.piece, mouseenter: () => chosen(i), focus: () => chosen(i) }, CH.tokenText(token))));
@@ -37,7 +37,7 @@ function chance(trace, step) {
     other_p: prob(Math.exp(step.top[other][1])) });
 }
 
-// Which word, which head, what it read, and what else could have been written: strings and nodes
+// Which word, which head, what it read, and what else could have been written
 CH.saying = function () {
   const trace = CH.trace(), { side, step } = CH.state;
   if (!CH.kinds(trace).length) return tn("say.none");
@@ -66,7 +66,8 @@ CH.saying = function () {
 
 function reason(trace, drawn) {
   const best = trace.alignment, names = CH.numbers(drawn);
-  if (best?.layer !== drawn.layer || best.head !== drawn.head) return el("p", { class: "note" }, t("ribbons.other", names), " ",
+  if (best?.layer !== drawn.layer || best.head !== drawn.head) return el("p", { class: "note" },
+    t("ribbons.other", names), " ",
     best && CH.button("to-best", t("ribbons.back"), () => set({ kind: "cross", layer: best.layer, head: best.head }),
       { class: "link" }));
   const others = best.runners_up.map((one) => t("ribbons.runner", { ...CH.numbers(one), score: num(one.score) }));
@@ -86,7 +87,8 @@ CH.opening = function (root) {
   const targets = tokenRow("targets", target.tokens.slice(1), target, CH.state.step,
     (i) => set({ step: i, side: "target", key: -1 }));
   const ribbons = CH.svg("svg", { class: "ribbons", "aria-hidden": "true" }),
-    picture = el("div", { class: "alignment" }, sources, ribbons, targets);
+    picture = el("div", { class: source.tokens.length + target.tokens.length > 32 ? "alignment many" : "alignment" },
+      sources, ribbons, targets);
   const saying = el("p", { id: "saying", role: "status", "aria-live": "polite" });
   root.replaceChildren(sentence(source, "source"), sentence(target, target.forced ? "forced" : "target"),
     el("div", { class: "scroll" }, picture), saying,
@@ -96,10 +98,10 @@ CH.opening = function (root) {
   const select = (row, at) => [...row.children].forEach((one, i) => one.setAttribute("aria-selected", i === at));
   const focus = () => {
     const { step, key, side, kind, place } = CH.state, bySource = side === "source" && kind === "cross" && key >= 0;
-    CH.lightBands(ribbons, bySource ? "key" : "query", bySource ? key : step);
-    select(targets, bySource ? -1 : step);
     const frame = picture.parentNode, at = targets.children[step].offsetLeft - frame.scrollLeft;
     if (!bySource && (at < 0 || at > frame.clientWidth - 40)) frame.scrollLeft += at - frame.clientWidth / 2;
+    CH.lightBands(ribbons, bySource ? "key" : "query", bySource ? key : step);
+    select(targets, bySource ? -1 : step);
     select(sources, kind === "encoder" ? place : kind === "cross" ? key : -1);
     saying.replaceChildren(...CH.saying());
   };

@@ -24,7 +24,8 @@ CH.views.positions = function (root, trace) {
   const bar = (value, text, more) => ({ value, shown: num(value, 1), text, ...more });
   root.append(CH.say("positions.say", { kind: positions.kind }), CH.controls(CH.tableSwitch()),
     ...CH.signedMatrix({ id: "positions-table", label: t("positions.label"), rows: numbered(Math.min(rows, MOST)),
-      cols: numbered(width), cellHeight: 5, axes: ["", t("positions.dimension")], at: (r, c) => CH.row(table, r)[c],
+      cols: numbered(width), cellHeight: rows > 40 ? 5 : 10, axes: ["", t("positions.dimension")],
+        at: (r, c) => CH.row(table, r)[c],
       focus: [0, 0] },
       (r, c) => t("positions.value", { row: r, col: c, value: num(CH.row(table, r)[c], 3) }), "", ""),
     el("div", { class: "columns even" },

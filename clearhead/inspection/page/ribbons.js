@@ -28,7 +28,7 @@ CH.lightBands = function (root, side, value) {
   root.querySelectorAll(".band").forEach((band) => band.classList.toggle("lit", band.dataset[side] === String(value)));
 };
 
-// One head as lines, the queries on the left, the keys on the right; takes what a matrix takes
+// One head as lines, queries left, keys right; takes what a matrix takes
 CH.lineView = function ({ id, label, rows, cols, at, axes, focus, onFocus, rowLang, colLang }) {
   const high = 28, left = 210, right = 350, most = Math.max(rows.length, cols.length);
   const y = (list, i) => 34 + high * ((most - list.length) / 2 + i + 0.5);

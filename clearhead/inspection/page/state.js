@@ -6,8 +6,8 @@ const { clamp } = CH;
 const MEASURES = CH.MEASURES = ["align_score", "entropy", "distance", "special_mass", "coverage", "ablate_dlogp"];
 const CHOICES = { by: MEASURES, kind: ["encoder", "decoder", "cross"], mode: ["matrix", "lines"],
   scale: ["row", "global"], theme: ["auto", "light", "dark"], side: ["target", "source"], lang: ["en", "zh"] };
-const COUNTED = ["trace", "layer", "head", "step", "place", "key"]; // from 1 in the address, as they are on the page
-const FOCUS = ["step", "place", "key", "side"]; // a change of these alone needs nothing built anew
+const COUNTED = ["trace", "layer", "head", "step", "place", "key"]; // from 1 in the address, as on the page
+const FOCUS = ["step", "place", "key", "side"]; // these alone need nothing built anew
 let writing;
 
 /**

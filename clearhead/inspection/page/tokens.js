@@ -26,7 +26,7 @@ CH.langs = (trace, kind) => ({ rowLang: (kind === "encoder" ? trace.source : tra
 
 CH.axes = (kind) => [t(kind === "cross" ? "axis.query_cross" : "axis.query"), t("axis.key")];
 
-// Whether a row is not allowed to read a column: in the decoder, what comes after it
+// In the decoder, what comes after a row may not be read by it
 CH.masked = (kind, row, col) => kind === "decoder" && col > row;
 
 CH.numbers = ({ layer, head }) => ({ layer: layer + 1, head: head + 1 }); // people count from 1

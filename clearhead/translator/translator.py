@@ -20,6 +20,7 @@ from clearhead.options import from_dict
 from . import guards
 from .glossary import Glossary
 from .plan import Piece, Plan, Said
+from .splitting import join
 from .translation import Decoded, Translation
 
 BLOCKED = 4  # n-grams of this length are not repeated when a sentence that ran in circles is decoded again
@@ -130,6 +131,19 @@ class Translator:
     def score(self, decoded: Sequence[Decoded]) -> list[list[float]]:
         """The log-probability of each target token, EOS last."""
         return self.engine.score([one.source for one in decoded], [one.target for one in decoded])
+
+    def steps(self, text: str) -> Iterator[str]:
+        """The whole text so far after each word of a greedy search; without the guards, which need a finished one."""
+        pieces = Plan(text, self._fits).pieces
+        said = [piece.part.text if piece.stays else "" for piece in pieces]
+        for place, piece in enumerate(pieces):
+            if piece.stays:
+                continue
+            source, target = self.source_tokenizer.encode(piece.part.text), list[int]()
+            for token in self.engine.steps(source, self._limit(self.decoding, len(source))):
+                target.append(token)
+                said[place] = self.target_tokenizer.decode(target).rstrip("\ufffd")  # bytes of half a character
+                yield join([one.part for one in pieces[: place + 1]], said[: place + 1]).rstrip()
 
     def native(self) -> Engine:
         """The engine on torch, loaded when first needed."""

@@ -27,6 +27,7 @@ from .protocol import Connections, DeadlineProtocol
 from .refusal import RefusedError
 from .service import Service
 
+BACKLOG = 1024  # connections that wait to be accepted
 SPARE_FILES = 40  # that are not connections
 NOT_DRAINED = 1  # exit code: some requests had to be refused
 LAST_ANSWERS = 3.0  # seconds for answers that are on their way
@@ -70,7 +71,7 @@ class Front:
             log_config=None,
             access_log=False,
             server_header=False,
-            backlog=1024,
+            backlog=BACKLOG,
             timeout_keep_alive=int(options.limits.idle_seconds),
             timeout_graceful_shutdown=int(LAST_ANSWERS),
         )
@@ -175,6 +176,7 @@ def _bind(options: ServeOptions) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     try:
         listener.bind(address)
+        listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         raise _cannot_bind(options, error) from error

@@ -18,6 +18,7 @@ from .service import Model, Service
 
 KEPT = 64  # steps of a stream that wait for a slow reader
 
+
 async def translate(request: Request) -> Response:
     service, values = await _opened(request)
     asked = parsed(TranslateRequest, values, service.limits)

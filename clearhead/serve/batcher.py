@@ -15,14 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .messages import LONG, SHORT
+from .messages import LONG, SHORT, cost_of
 from .metrics import Metrics
 from .options import Limits
 from .refusal import RefusedError
 from .supervisor import EngineProcess
 
-FIRST_SPEED = 4_000.0  # cost per second, until it is measured
-OVERHEAD = 8  # characters' worth of work that any text costs
 ALONE = ("steps", "inspect")  # tasks that do one row at a time
 DOUBLE = 2.0  # times what a batch should cost: from there on a text goes to the long lane
 
@@ -57,7 +55,7 @@ class Job:
 
     def __post_init__(self) -> None:
         texts = self.row if isinstance(self.row, list) else [self.row]
-        self.cost = (sum(len(text or "") for text in texts) + OVERHEAD) * self.task.beam
+        self.cost = cost_of("".join(text or "" for text in texts), self.task.beam)
 
 
 @dataclass(eq=False)
@@ -203,6 +201,8 @@ class Batcher:
         engine = self._engine()
         if engine is None or not engine.is_ready:
             return
+        for model in engine.models:
+            self._speeds.setdefault(model["name"], model["speed"])
         for lane in self._lanes.values():
             if lane.running is None and len(lane) and self._may_begin(lane):
                 first = next(lane.jobs())
@@ -286,14 +286,10 @@ class Batcher:
         return not any(one.is_trying_again for one in others) and not (others and next(lane.jobs()).attempts)
 
     def _speed(self, job: Job) -> float:
-        return self._speeds.get(job.task.model, FIRST_SPEED)
+        return self._speeds[job.task.model]
 
     def _seconds_waiting(self) -> float:
-        return sum(
-            cost / self._speeds.get(model, FIRST_SPEED)
-            for lane in self._lanes.values()
-            for model, cost in lane.costs.items()
-        )
+        return sum(cost / self._speeds[model] for lane in self._lanes.values() for model, cost in lane.costs.items())
 
     def _measure(self, jobs: Sequence[Job], seconds: float, tokens: int) -> None:
         """What takes longer tells more; a batch that was given up tells nothing."""

@@ -6,6 +6,7 @@ ends the process: the front starts another one, and finds out which text was to 
 """
 
 import os
+import random
 import signal
 import sys
 import threading
@@ -17,14 +18,16 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from clearhead.checkpoint.manifest import read_manifest
+from clearhead.data.tokenizer import LEARNED
 from clearhead.errors import UserError
 from clearhead.translator import Translator, load
 
 from .desk import Desk, Inbox, attention_shape
-from .messages import Message, messages_from, packed
+from .messages import Message, cost_of, messages_from, packed
 
 BEAT = 0.5  # seconds from one heartbeat to the next
 WEIGHTS = "model.safetensors"
+SAMPLE, LENGTH = 8, 17  # sentences by which the speed is first measured, and their tokens
 
 Loader = Callable[[Path], Translator]
 
@@ -77,9 +80,20 @@ def _seat_all(desk: Desk, folders: Sequence[Path], loader: Loader) -> list[dict[
         translator = loader(folder)
         about = _about(translator, _name(folder, [model["name"] for model in models]))
         translator.translate("a")  # what is made when it is first needed is made now
+        models.append({**about, "speed": _speed(translator)})
         desk.seat(about["name"], translator)
-        models.append(about)
     return models
+
+
+def _speed(translator: Translator) -> float:
+    """Cost per second, of sentences made of the vocabulary's pieces; the front corrects it by what it sees."""
+    tokenizer = translator.source_tokenizer
+    ids = random.Random(1).choices(range(min(LEARNED, len(tokenizer) - 1), len(tokenizer)), k=SAMPLE * LENGTH)
+    texts = [tokenizer.decode(ids[start : start + LENGTH]) for start in range(0, len(ids), LENGTH)]
+    started = time.perf_counter()
+    translator.translate(texts)
+    seconds = max(time.perf_counter() - started, 1e-4)
+    return sum(cost_of(text, translator.decoding.beam) for text in texts) / seconds
 
 
 def _about(translator: Translator, name: str) -> dict[str, Any]:

@@ -9,7 +9,13 @@ from typing import Any, BinaryIO
 Message = dict[str, Any]
 LENGTH = struct.Struct(">I")
 SHORT, LONG = "short", "long"  # lanes: work that is done at once, and work that lets others pass
+OVERHEAD = 8  # characters' worth of work that any text costs
 LARGEST = 1 << 28  # bytes; a longer message can only be noise in the pipe
+
+
+def cost_of(text: str, beam: int) -> float:
+    """What a text is reckoned at in queues and batches: characters, and some for its own sake, times beam."""
+    return (len(text) + OVERHEAD) * beam
 
 
 def packed(message: Message) -> bytes:

@@ -29,6 +29,8 @@ class StrictConnection(h11.Connection):
     def next_event(self) -> Any:
         event = super().next_event()
         if isinstance(event, h11.Request):
+            if event.http_version not in (b"1.0", b"1.1"):
+                raise h11.RemoteProtocolError("another version of HTTP", error_status_hint=505)
             names = [name for name, _ in event.headers]
             size = len(event.target) + sum(len(name) + len(value) + 4 for name, value in event.headers)
             if len(names) > self._limits.headers or size > self._limits.header_bytes:

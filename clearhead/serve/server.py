@@ -28,6 +28,7 @@ from .refusal import RefusedError
 from .service import Service
 
 BACKLOG = 1024  # connections that wait to be accepted
+SEND_BUFFER = 1 << 17  # bytes of answers that the system keeps for a client that does not read
 SPARE_FILES = 40  # that are not connections
 NOT_DRAINED = 1  # exit code: some requests had to be refused
 LAST_ANSWERS = 3.0  # seconds for answers that are on their way
@@ -172,6 +173,7 @@ def _bind(options: ServeOptions) -> socket.socket:
         raise UserError("HOST", message, USAGE) from error
     listener = socket.socket(family, kind, number)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
     if family == socket.AF_INET6 and options.host == "::":
         listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     try:

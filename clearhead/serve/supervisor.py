@@ -185,7 +185,8 @@ class Supervisor:
         return engine
 
     def _use(self, engine: EngineProcess) -> None:
-        self.engine, self.models = engine, engine.models
+        self.engine = engine
+        self.models = [{name: value for name, value in model.items() if name != "speed"} for model in engine.models]
         log("engine_ready", pid=engine.pid, seconds=round(time.monotonic() - engine.started, 3))
         self._on_up()
 

@@ -87,6 +87,10 @@ class Running:
         lines = self.ask("GET", "/metrics").content.decode().splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.split("{")[0].split(" ")[0] == name)
 
+    def work(self) -> tuple[float, float]:
+        """Texts that the engine was given, and seconds that it has worked."""
+        return self.metric("clearhead_batch_rows_sum"), self.metric("clearhead_batch_duration_seconds_sum")
+
     def wait_until_ready(self) -> None:
         until = time.monotonic() + PATIENCE
         while self.ask("GET", "/readyz").status != 200:
@@ -178,5 +182,5 @@ def request_bytes(
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + content
 
 
-def question(text: str, **fields: Any) -> dict[str, Any]:
+def question(text: str | list[str], **fields: Any) -> dict[str, Any]:
     return {"q": text, "source": "en", "target": "zh", **fields}

@@ -27,7 +27,7 @@ async def translate(request: Request) -> Response:
     task = Task("translate", model["name"], tuple(_options(asked, model).items()))
     jobs = [service.job(request, task, text, asked.timeout) for text in asked.texts]
     if asked.stream:
-        return _stream(service, request, model, jobs)
+        return _stream(service, request, model, jobs, asked.timeout)
     results = await service.ask(request, jobs)
     return JSONResponse(_translations(service, model, results, jobs))
 
@@ -100,12 +100,12 @@ def _translations(service: Service, model: Model, results: list[Any], jobs: Sequ
 # -- streams ---------------------------------------------------------------------------------------------------------
 
 
-def _stream(service: Service, request: Request, model: Model, jobs: list[Job]) -> Response:
+def _stream(service: Service, request: Request, model: Model, jobs: list[Job], timeout: float | None) -> Response:
     """Greedy steps first, each with the whole text so far; the beam's result last."""
     if len(jobs) != 1:
         raise bad_request(f"a stream is of one text, and there are {len(jobs)}; ask for each", "out_of_bounds")
     latest = Latest()
-    steps = service.job(request, Task("steps", model["name"]), jobs[0].row, None, latest.put)
+    steps = service.job(request, Task("steps", model["name"]), jobs[0].row, timeout, latest.put)
     steps.answer.add_done_callback(lambda _: latest.end())
     service.batcher.submit([steps])  # while it can still be refused with a status
     events = _events(service, request, model, steps, jobs, latest)

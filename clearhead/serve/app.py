@@ -46,7 +46,7 @@ def make_app(service: Service) -> Starlette:
     pages = [Route(path, _file(content, kind)) for path, (content, kind) in page_files().items()]
     known = {route.path for route in [*routes, *pages]}
     middleware = [Middleware(Gate, service=service, routes=known, pages={page.path for page in pages})]
-    handlers = {RefusedError: _refused, HTTPException: _refused, GoneError: _gone, Exception: _failed}
+    handlers = {RefusedError: _refused, HTTPException: _not_routed, GoneError: _gone, Exception: _failed}
     app = Starlette(routes=[*routes, *pages], middleware=middleware, exception_handlers=handlers)
     app.router.redirect_slashes = False
     libretranslate.language_name("en")  # loads all names, before anybody waits for them
@@ -75,12 +75,20 @@ def _file(content: bytes, kind: str) -> Endpoint:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException):
-        code = CODES.get(error.status_code, "refused")
-        error = RefusedError(error.status_code, code, f"{error.detail}; GET /spec says what there is")
     refusal = cast(RefusedError, error)
     request.scope["state"]["code"] = refusal.code
     return refusal_response(refusal, request.scope["state"]["id"])
+
+
+async def _not_routed(request: Request, error: Exception) -> Response:
+    """No such path, or no such method there: the headers say which there are."""
+    found = cast(HTTPException, error)
+    message = f"{found.detail}; GET /spec says what there is"
+    response = await _refused(
+        request, RefusedError(found.status_code, CODES.get(found.status_code, "refused"), message)
+    )
+    response.headers.update(found.headers or {})
+    return response
 
 
 async def _gone(request: Request, error: Exception) -> Response:

@@ -50,7 +50,7 @@ async def info(request: Request) -> Response:
 
 async def spec(request: Request) -> Response:
     service: Service = request.app.state.service
-    return JSONResponse(document(service.limits, service.keys is not None))
+    return JSONResponse(document(service.limits, service.keys is not None, service.models))
 
 
 async def metrics(request: Request) -> Response:

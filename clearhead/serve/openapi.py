@@ -1,5 +1,6 @@
 """The OpenAPI document of /spec, made of the same dataclasses and limits by which requests are checked."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import clearhead
@@ -13,11 +14,15 @@ NUMBER: Json = {"type": "number"}
 SURE: Json = {"type": ["number", "null"]}
 
 
-def document(limits: Limits, needs_key: bool) -> Json:
-    """OpenAPI 3.1."""
+def document(limits: Limits, needs_key: bool, models: Sequence[Mapping[str, Any]]) -> Json:
+    """OpenAPI 3.1, with the languages of these models."""
+    sources = sorted({model["source"] for model in models})
+    targets = sorted({model["target"] for model in models} | set(sources))
     paths = {
         "/translate": {
-            "post": _libretranslate("Translate, as LibreTranslate does", _translate_body(limits), _TRANSLATED)
+            "post": _libretranslate(
+                "Translate, as LibreTranslate does", _translate_body(limits, sources, targets), _TRANSLATED
+            )
         },
         "/detect": {"post": _libretranslate("Which language a text is in", _detect_body(limits), _DETECTED)},
         "/languages": {"get": _get("Source languages and their targets", _array(_LANGUAGE))},
@@ -35,7 +40,7 @@ def document(limits: Limits, needs_key: bool) -> Json:
         "/metrics": {"get": _metrics()},
         "/spec": {"get": _get("This document", {"type": "object"})},
     }
-    paths["/v1/translate"]["post"]["responses"]["200"]["content"]["text/event-stream"] = {"schema": TEXT}
+    paths["/v1/translate"]["post"]["responses"]["200"]["content"]["text/event-stream"] = {"schema": _EVENT}
     schemes: Json = {"key": {"type": "http", "scheme": "bearer"}}
     return {
         "openapi": "3.1.0",
@@ -88,18 +93,19 @@ _SCORE = _object({"log_probability": NUMBER, "mean": NUMBER, "tokens": _array(_T
 _SCORES = _object({"model": _MODEL, "results": _array(_SCORE)})
 _PIECES = _object({"ids": _array({"type": "integer"}), "pieces": _array(TEXT)})
 _TOKENIZED = _object({"model": _MODEL, "results": _array(_PIECES)})
+_EVENT = _object({"event": {"enum": ["partial", "result", "error"]}, "data": TEXT})
 _TRACE = _object({"id": TEXT, "trace": {"type": "object"}})
 
 
-def _translate_body(limits: Limits) -> Json:
+def _translate_body(limits: Limits, sources: list[str], targets: list[str]) -> Json:
     text = {"type": "string", "minLength": 1, "maxLength": limits.characters}
     texts = {"type": "array", "minItems": 1, "maxItems": limits.texts, "items": {**text, "minLength": 0}}
     return {
         "type": "object",
         "properties": {
             "q": {"oneOf": [text, texts]},
-            "source": {"type": "string", "minLength": 1},
-            "target": {"type": "string", "minLength": 1},
+            "source": {"enum": [*sources, "auto"]},
+            "target": {"enum": targets},
             "format": {"enum": ["text"]},
             "alternatives": {"type": "integer", "minimum": 0, "maximum": limits.alternatives},
             "api_key": {"type": ["string", "null"]},

@@ -128,9 +128,9 @@ def schema_of(request: type, limits: Limits) -> dict[str, Any]:
         }
         for one in fields(request)
     }
-    for name in ("texts", "sources", "targets"):
+    for name, least in (("texts", 0), ("sources", 1), ("targets", 1)):
         if name in properties:
-            properties[name]["items"]["maxLength"] = limits.characters
+            properties[name]["items"] |= {"minLength": least, "maxLength": limits.characters}
     for name in ("text", "translation"):
         if name in properties:
             properties[name]["maxLength"] = limits.characters

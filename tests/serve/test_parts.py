@@ -193,8 +193,8 @@ def test_the_document_has_the_limits_that_hold() -> None:
         with pytest.raises(RefusedError, match="out of bounds"):
             parsed(TranslateRequest, values, limits)
     assert parsed(TranslateRequest, {"texts": ["a"] * 5, "beam": None}, limits).beam is None
-    assert "securitySchemes" in document(limits, True)["components"]
-    assert "security" not in document(limits, False)
+    assert "securitySchemes" in document(limits, True, [])["components"]
+    assert "security" not in document(limits, False, [])
 
 
 def test_only_this_machine_is_local() -> None:

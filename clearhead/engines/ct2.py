@@ -101,7 +101,11 @@ class Ct2Engine:
         self._require_positions([len(source)])
         most = limit if self.longest is None else min(limit, self.longest - 1)
         results = self._translator.generate_tokens(
-            self._pieces(source), max_decoding_length=most, suppress_sequences=NEVER_SAID, max_input_length=0
+            self._pieces(source),
+            max_decoding_length=most,
+            min_decoding_length=0,
+            suppress_sequences=NEVER_SAID,
+            max_input_length=0,
         )
         with contextlib.closing(results):  # whoever has seen enough stops the search
             for result in results:

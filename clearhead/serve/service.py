@@ -125,6 +125,7 @@ class Service:
         """Of jobs that were submitted."""
         left = asyncio.ensure_future(_disconnected(request))
         answers = asyncio.gather(*(job.answer for job in jobs))
+        answers.add_done_callback(_seen)
         either: set[asyncio.Future[Any]] = {left, answers}
         try:
             async with asyncio.timeout(min(job.deadline for job in jobs) - time.monotonic()):
@@ -158,6 +159,12 @@ def _client(request: Request) -> str:
     """Whose turn it is: by key, or else by address."""
     label = request.scope["state"].get("label")
     return f"key {label}" if label else f"address {request.client.host if request.client else ''}"
+
+
+def _seen(answers: "asyncio.Future[list[Any]]") -> None:
+    """Else asyncio complains of errors that came when nobody was waiting any more."""
+    if not answers.cancelled():
+        answers.exception()
 
 
 async def _disconnected(request: Request) -> None:

@@ -164,6 +164,7 @@ def test_F50_a_deadline_holds_in_the_queue_and_in_the_engine(model: Path) -> Non
         asked = {"texts": ["sleep a little"], "timeout": 0.2}
         answer = running.ask("POST", "/v1/translate", asked)
         assert (answer.status, answer.json["code"]) == (503, "deadline_exceeded")
+        assert not running.events("library")  # no complaints of asyncio
 
 
 def test_F56_memory_files_and_threads_stay(copier: Running) -> None:

@@ -7,7 +7,6 @@ from typing import cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -22,7 +21,7 @@ CODES = {404: "not_found", 405: "method_not_allowed"}
 INDEX = "index.html"
 
 
-def make_app(service: Service) -> Starlette:
+def make_app(service: Service) -> Gate:
     routes = [
         Route("/translate", libretranslate.translate, methods=["POST"]),
         Route("/detect", libretranslate.detect, methods=["POST"]),
@@ -45,13 +44,12 @@ def make_app(service: Service) -> Starlette:
     ]
     pages = [Route(path, _file(content, kind)) for path, (content, kind) in page_files().items()]
     known = {route.path for route in [*routes, *pages]}
-    middleware = [Middleware(Gate, service=service, routes=known, pages={page.path for page in pages})]
     handlers = {RefusedError: _refused, HTTPException: _not_routed, GoneError: _gone, Exception: _failed}
-    app = Starlette(routes=[*routes, *pages], middleware=middleware, exception_handlers=handlers)
+    app = Starlette(routes=[*routes, *pages], exception_handlers=handlers)
     app.router.redirect_slashes = False
     libretranslate.language_name("en")  # loads all names, before anybody waits for them
     app.state.service = service
-    return app
+    return Gate(app, service, known, {page.path for page in pages})
 
 
 def page_files() -> dict[str, tuple[bytes, str]]:

@@ -1,6 +1,6 @@
 """An engine process whose model copies: `python -m tests.serve.stub_engine SECONDS MODEL …`, so many for each text.
 
-`poison` in a text kills the process, `sleep` takes five seconds, and `number` makes a ValueError.
+`poison` in a text kills the process, `sleep` takes five seconds, `number` makes a ValueError, and `nan` a bad score.
 """
 
 import os
@@ -40,7 +40,10 @@ def copying(seconds: float) -> Translator:
         time.sleep(SLEEP if "sleep" in text else seconds)
         return source
 
-    translator = stub_translator(StubEngine(rule), source_language="en", target_language="zh")
+    def score_of(source: Ids) -> float:
+        return float("nan" if "nan" in TOKENIZER.decode(source) else "-0.5")
+
+    translator = stub_translator(StubEngine(rule, score_of), source_language="en", target_language="zh")
     vars(translator)["inspect"] = Looked
     return translator
 

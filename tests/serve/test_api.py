@@ -106,6 +106,18 @@ def test_what_a_stream_cannot_do_is_its_last_event(copier: Running) -> None:
     assert steps[-1][1]["text"] == long
 
 
+def test_a_bug_of_ours_is_a_500_without_a_traceback(copier: Running) -> None:
+    """A score that is no number cannot be written as JSON."""
+    answer = copier.ask("POST", "/v1/translate", {"texts": ["nan and nothing else"]})
+    assert (answer.status, answer.json["code"]) == (500, "internal_error")
+    assert b"Traceback" not in answer.content
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    logged = copier.event("library")
+    assert logged["exception"] == "ValueError"
+    assert "nothing else" not in "".join(copier.lines)
+    assert copier.events("request")[-1]["status"] == 500
+
+
 def test_what_the_server_says_of_itself(server: Running) -> None:
     info = server.ask("GET", "/v1/info").json
     assert (info["version"], info["status"], info["limits"]["beam"]) == (clearhead.__version__, "ready", 8)

@@ -342,6 +342,39 @@ def inspect(
 
 
 @app.command(
+    epilog="Examples: clearhead serve my-run   |   clearhead serve en-de de-en --port 8080   |   "
+    "clearhead serve my-run --host 0.0.0.0 --api-keys keys.txt --public-host translate.example.org"
+)
+def serve(
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL ...", help="Run folders or model folders.")],
+    host: Annotated[str, typer.Option(help="The address to listen on; any but this machine's own needs keys.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 5000,
+    api_keys: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A key and a label a line; readable by nobody else.")
+    ] = None,
+    public_host: Annotated[
+        list[str] | None, typer.Option(help="Another name that clients call the server by; may be given often.")
+    ] = None,
+    allow_anonymous: Annotated[
+        bool, typer.Option("--allow-anonymous", help="Let other machines in without a key.")
+    ] = False,
+) -> int:
+    """Translate over HTTP: LibreTranslate's interface, and one with scores, streams and traces under /v1.
+
+    SIGTERM answers what was begun and ends with 0; SIGHUP loads the models anew beside the old ones and swaps them.
+    The log on stderr has no text in it. GET /spec describes everything.
+    """
+    from clearhead.serve.options import ServeOptions, require_installed
+
+    require_installed()
+    from clearhead.serve.server import serve as run_server
+
+    return run_server(ServeOptions(models, host, port, api_keys, public_host or [], allow_anonymous))
+
+
+@app.command(
     epilog="Examples: clearhead export my-run my-model-hf --to hf   |   "
     "clearhead export my-run my-model-ct2 --to ct2 --quantization float32"
 )

@@ -18,14 +18,20 @@ WORDS = ["abc", "head", "a", "bad", "cabbage", "j", "dig", "big", "cage"]
 DECODING = DecodingOptions(beam=2, max_length=7)
 
 
-def write_model(folder: Path, decoding: DecodingOptions = DECODING, **about: Any) -> Path:
+def write_model(
+    folder: Path,
+    decoding: DecodingOptions = DECODING,
+    languages: tuple[str, str] = ("en", "zh"),
+    seed: int = 5,
+    **about: Any,
+) -> Path:
     """English to Chinese by name, words to the same words in fact."""
     tokenizer = Words(WORDS)
-    torch.manual_seed(5)
+    torch.manual_seed(seed)
     sizes = TransformerOptions(
         len(tokenizer), len(tokenizer), 14, 7, feed_forward=13, encoder_blocks=1, decoder_blocks=1
     )
-    data = DataOptions(tokenizer="words", source_language="en", target_language="zh")
+    data = DataOptions(tokenizer="words", source_language=languages[0], target_language=languages[1])
     folder.parent.mkdir(parents=True, exist_ok=True)
     files = folder.with_name(f"{folder.name}-files")
     files.mkdir()

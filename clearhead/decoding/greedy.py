@@ -3,7 +3,7 @@
 B sentences, W hypotheses per sentence that do not compete, V vocabulary, t tokens so far.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -67,3 +67,23 @@ def roll_out(
             constraints.keep(open_)
         last = words.view(-1, 1)
     return finished.hypotheses()
+
+
+def greedy_steps(model: Seq2Seq, src: Tensor, limit: int) -> Iterator[int]:
+    """The words of one source (1, S), each as soon as it is known; without EOS, and at most `limit` of them."""
+    demands = [Demand(max_length=limit)]
+    with torch.inference_mode():
+        src_mask = torch.ones_like(src, dtype=torch.bool)
+        constraints = Constraints(src_mask, DecodingOptions(beam=1), demands)
+        state = model.encode(src, src_mask)
+    last, tokens = src.new_full((1, 1), BOS), src.new_empty(1, 1, 0)
+    while True:
+        with torch.inference_mode():  # not around the yield: it is a matter of the thread
+            logits = model.logits(model.decode(last, state)[:, -1]).float().view(1, 1, -1)
+            constraints.apply(logits, tokens)
+            last = logits.argmax(dim=2)
+            tokens = torch.cat([tokens, last[:, :, None]], dim=2)
+        word = int(last)
+        if word == EOS:
+            return
+        yield word

@@ -29,6 +29,10 @@ class Engine(Protocol):
         """The log-probability of each token of each target, EOS last."""
         ...
 
+    def steps(self, source: list[int], limit: int) -> Iterator[int]:
+        """Greedy search as it goes: token by token, without EOS, at most `limit` of them."""
+        ...
+
 
 def in_order(count: int, batches: Iterator[tuple[list[int], list[list[Hypothesis]]]]) -> list[list[Hypothesis]]:
     """What `translate_batches` yields, put back in the order of the sources."""

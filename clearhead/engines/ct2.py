@@ -10,6 +10,7 @@ One worker per core, each of one thread: for many sentences on two cores that wa
 worker of two threads. CTranslate2 has one setting per translator, so a single sentence has one thread too.
 """
 
+import contextlib
 import json
 import os
 from collections import deque
@@ -94,6 +95,22 @@ class Ct2Engine:
 
     def score(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         return [result.result().log_probs for result in self._submit_scores(sources, targets)]
+
+    def steps(self, source: list[int], limit: int) -> Iterator[int]:
+        """Greedy search as it goes: token by token, without EOS, at most `limit` of them."""
+        self._require_positions([len(source)])
+        most = limit if self.longest is None else min(limit, self.longest - 1)
+        results = self._translator.generate_tokens(
+            self._pieces(source),
+            max_decoding_length=most,
+            min_decoding_length=0,
+            suppress_sequences=NEVER_SAID,
+            max_input_length=0,
+        )
+        with contextlib.closing(results):  # whoever has seen enough stops the search
+            for result in results:
+                if result.token != SPECIAL_PIECES[EOS]:
+                    yield self._target_ids[result.token]
 
     # -- what is asked of CTranslate2 -------------------------------------------------------------------------------
 

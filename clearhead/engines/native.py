@@ -13,6 +13,7 @@ from clearhead.checkpoint.model import load_model
 from clearhead.checkpoint.weights import WEIGHTS
 from clearhead.data.batching import make_batch, pad_sources
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis, search
+from clearhead.decoding.greedy import greedy_steps
 from clearhead.decoding.scoring import score
 from clearhead.model import Seq2Seq
 from clearhead.model.linear import multiply_in, pack
@@ -94,6 +95,12 @@ class NativeEngine:
             for place, log_probabilities in zip(places, score(self.model, batch), strict=True):
                 results[place] = log_probabilities
         return results
+
+    def steps(self, source: list[int], limit: int) -> Iterator[int]:
+        """Greedy search as it goes: token by token, without EOS, at most `limit` of them."""
+        src, _ = pad_sources([source])
+        self._multiply_in(torch.bfloat16)
+        return greedy_steps(self.model, src.to(self.device), limit)
 
     def close(self) -> None:
         """End the processes, if there are any; more work starts new ones."""

@@ -20,6 +20,7 @@ from clearhead.options import from_dict
 from . import guards
 from .glossary import Glossary
 from .plan import Piece, Plan, Said
+from .splitting import join
 from .translation import Decoded, Translation
 
 if TYPE_CHECKING:
@@ -178,6 +179,19 @@ class Translator:
         return Subject(
             native.model, model_options(self.config), *tokenizers, self.languages, name, native.weights_sha256
         )
+
+    def steps(self, text: str) -> Iterator[str]:
+        """The whole text so far after each word of a greedy search; without the guards, which need a finished one."""
+        pieces = Plan(text, self._fits).pieces
+        said = [piece.part.text if piece.stays else "" for piece in pieces]
+        for place, piece in enumerate(pieces):
+            if piece.stays:
+                continue
+            source, target = self.source_tokenizer.encode(piece.part.text), list[int]()
+            for token in self.engine.steps(source, self._limit(self.decoding, len(source))):
+                target.append(token)
+                said[place] = self.target_tokenizer.decode(target).rstrip("\ufffd")  # bytes of half a character
+                yield join([one.part for one in pieces[: place + 1]], said[: place + 1]).rstrip()
 
     def native(self) -> Engine:
         """The engine on torch, loaded when first needed."""

@@ -80,6 +80,23 @@ def test_greedy_search_finds_the_same(name: str, both: Both) -> None:
     assert best_scores(theirs) == pytest.approx(best_scores(ours), abs=1e-4)
 
 
+@pytest.mark.parametrize("limit", [1, 7, 40])
+def test_steps_are_greedy_search_word_by_word(limit: int, both: Both) -> None:
+    sources = some_sources(31)
+    ours, theirs = ([list(engine.steps(source, limit)) for source in sources] for engine in both)
+    assert theirs == ours
+    assert ours == texts(both[0].translate(sources, DecodingOptions(beam=1, max_length=limit)))
+
+
+def test_steps_can_be_left_early(both: Both) -> None:
+    for engine in both:
+        talkative = next(source for source in some_sources(31) if len(list(engine.steps(source, 40))) > 3)
+        steps = engine.steps(talkative, 40)
+        first = next(steps)
+        del steps
+        assert next(engine.steps(talkative, 40)) == first
+
+
 @pytest.mark.parametrize("name", EXPRESSIBLE)
 def test_greedy_search_finds_the_same_in_every_variant(name: str, tmp_path: Path) -> None:
     model = save_variant(tmp_path / "model", EXPRESSIBLE[name])

@@ -55,6 +55,13 @@ def test_results_come_as_they_are_done(engine: Engine, monkeypatch: pytest.Monke
     assert all(whole[place] == found for places, some in parts for place, found in zip(places, some, strict=True))
 
 
+@pytest.mark.parametrize("limit", [1, 7])
+def test_steps_are_greedy_search_word_by_word(engine: Engine, limit: int) -> None:
+    sources = some_sources(13)
+    whole = engine.translate(sources, DecodingOptions(beam=1, max_length=limit))
+    assert [list(engine.steps(source, limit)) for source in sources] == [found[0].tokens for found in whole]
+
+
 def test_prefixes_go_with_their_sources(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TOKENS_PER_BATCH", 41)
     sources = some_sources(7)

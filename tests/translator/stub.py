@@ -57,6 +57,9 @@ class StubEngine:
         del sources
         return [[-0.5] * (len(target) + 1) for target in targets]
 
+    def steps(self, source: Ids, limit: int) -> Iterator[int]:
+        yield from self.rule(source, DecodingOptions(beam=1))[:limit]
+
     def _hypotheses(self, source: Ids, options: DecodingOptions) -> list[Hypothesis]:
         best = self.rule(source, options)
         score = self.score_of(source)

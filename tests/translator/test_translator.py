@@ -1,6 +1,7 @@
 """Text in, text out, on a small model with random weights."""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,21 @@ def test_notebooks_show_text_as_text(translator: Translator) -> None:
     shown = Translator(translator.engine, *tokenizers, translator.decoding, evil)._repr_html_()
     assert "&lt;i&gt; → zh" in shown
     assert "<i>" not in shown
+
+
+def test_steps_show_the_whole_text_so_far_and_end_as_greedy_search_does(translator: Translator) -> None:
+    text = "dig a big cage\n\n42 😀\n  a bad cabbage"
+    steps = list(translator.steps(text))
+    assert len(steps) > 5
+    assert all(after.startswith(before) for before, after in pairwise(steps))
+    parts = [translator.translate(part, beam=1)[0] for part in ("dig a big cage", "a bad cabbage")]
+    assert steps[-1].startswith(parts[0])
+    assert steps[-1].endswith(parts[1])
+    assert list(translator.steps("")) == []
+
+
+def test_half_a_character_is_not_shown() -> None:
+    stub = stub_translator(StubEngine())
+    steps = list(stub.steps("é 😀 a"))
+    assert steps[-1] == "é 😀 a"
+    assert not any("\ufffd" in step for step in steps)

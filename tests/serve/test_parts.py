@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -209,3 +210,18 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(options, "find_spec", lambda name: None if name == "uvicorn" else name)
     with pytest.raises(UserError, match="uvicorn is not installed, which serve needs"):
         require_installed()
+
+
+def test_the_page_is_served_from_memory_by_its_names_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from clearhead.serve import app
+
+    monkeypatch.setattr(app, "files", lambda _: tmp_path)
+    assert app.page_files() == {}
+    page = tmp_path / "inspection" / "page"
+    (page / "deeper").mkdir(parents=True)
+    for name in ("index.html", "page.js", "page.css", ".hidden", "__init__.py"):
+        (page / name).write_text(name)
+    found = app.page_files()
+    assert set(found) == {"/", "/index.html", "/page.js", "/page.css"}
+    assert found["/"] == found["/index.html"] == (b"index.html", "text/html")
+    assert found["/page.js"][1] in ("text/javascript", "application/javascript")

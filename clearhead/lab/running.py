@@ -1,0 +1,93 @@
+"""Measures experiments, seed by seed, in as many processes as there are cores for."""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from time import perf_counter, process_time
+
+import torch
+
+from clearhead.errors import TRY_AGAIN, UserError
+from clearhead.progress import progress
+
+from .catalogue import EXPERIMENTS
+from .experiment import Experiment, Finding, Measured
+
+MOST_PROCESSES = 2  # what `lab all` was timed for; experiments that take the time want quiet neighbours
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one seed gave, and the time that it took; CPU seconds are those of a machine without neighbours."""
+
+    seed: int
+    measured: Measured
+    seconds: float
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """An experiment with its runs, in the order of its seeds."""
+
+    experiment: Experiment
+    runs: list[Run]
+
+    def finding(self) -> Finding:
+        return self.experiment.conclude([run.measured for run in self.runs])
+
+
+def run_experiments(experiments: Sequence[Experiment], processes: int | None = None) -> list[Result]:
+    """Measure all seeds of all experiments; on one thread each, so that the results are the same everywhere."""
+    wanted = [(experiment.name, seed) for experiment in experiments for seed in experiment.seeds]
+    count = min(processes or os.cpu_count() or 1, MOST_PROCESSES, len(wanted))
+    runs: dict[tuple[str, int], Run] = {}
+    with progress("lab") as bar:
+        for name, run in _in_processes(wanted, count) if count > 1 else _here(wanted):
+            runs[name, run.seed] = run
+            bar.update(len(runs), len(wanted), f"runs, {name}")
+    return [Result(one, [runs[one.name, seed] for seed in one.seeds]) for one in experiments]
+
+
+def measure(name: str, seed: int) -> Run:
+    """One run, on one thread."""
+    with _one_thread():
+        started, cpu_started = perf_counter(), process_time()
+        measured = EXPERIMENTS[name].measure(seed)
+        return Run(seed, measured, perf_counter() - started, process_time() - cpu_started)
+
+
+def _here(wanted: Sequence[tuple[str, int]]) -> Iterator[tuple[str, Run]]:
+    for name, seed in wanted:
+        yield name, measure(name, seed)
+
+
+def _in_processes(wanted: Sequence[tuple[str, int]], count: int) -> Iterator[tuple[str, Run]]:
+    with ProcessPoolExecutor(count, get_context("spawn")) as pool:
+        names = {pool.submit(measure, name, seed): name for name, seed in wanted}
+        try:
+            for future in as_completed(names):
+                yield names[future], future.result()
+        except BrokenProcessPool as error:
+            raise _lost(names[future]) from error
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _lost(name: str) -> UserError:
+    message = f"the process that ran experiment {name} ended unexpectedly; expected its numbers. Often memory is short"
+    return UserError("LAB_PROCESS", f"{message}: close other programs and run it again", TRY_AGAIN)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -5,25 +5,56 @@ from collections.abc import Sequence
 from clearhead.errors import USAGE, UserError
 from clearhead.options import nearest
 
-from . import depth, norms, positions, scaling, sharing
+from . import (
+    alignment,
+    cost,
+    depth,
+    heads,
+    lecture,
+    masks,
+    norms,
+    positions,
+    recurrence,
+    scaling,
+    sharing,
+    smoothing,
+    symmetry,
+)
 from .experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
         scaling.SATURATION,
+        scaling.LEARNING,
+        scaling.ROOT,
+        symmetry.RING_TASK,
+        sharing.PRODUCT,
+        heads.PLACES,
+        heads.OWN,
+        heads.EQUAL,
         positions.PERMUTATION,
         positions.ORDER,
         positions.ROTATION,
         positions.LONGER,
+        masks.CAUSAL,
         sharing.ALONE,
-        sharing.PRODUCT,
         depth.GRADIENTS,
         depth.TRAINED_STACK,
         depth.RANK,
         depth.WHY_SIX,
         norms.NEIGHBOURS,
         norms.NORM_ORDERS,
+        lecture.DENSE,
+        recurrence.REACHES,
+        recurrence.RECALL,
+        recurrence.SAME,
+        cost.LENGTH_COST,
+        cost.TOKEN_COST,
+        alignment.ALIGNED,
+        alignment.NEEDED,
+        alignment.OCCLUDED,
+        smoothing.SMOOTHING,
     )
 }
 

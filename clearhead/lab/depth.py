@@ -5,9 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from clearhead.data.batching import make_batch
 from clearhead.model.transformer import EncoderBlock, Transformer
-from clearhead.training.loss import batch_loss
 
 from .experiment import (
     Bars,
@@ -30,7 +28,7 @@ from .learn import SMALL, Lesson, count_parameters, drawn, learned, smoothed, to
 from .tasks import reverse
 
 NOTE_000_SKIP = Text("note 000, skip-connection", "笔记 000，Skip-Connection")
-BLOCKS = 12
+BLOCKS, TOKENS = 12, 32
 KINDS = {
     "skip norm": Text("skip and norm", "残差＋归一化"),
     "skip": Text("skip, no norm", "有残差，无归一化"),
@@ -40,29 +38,31 @@ KINDS = {
 
 
 def measure_gradients(seed: int) -> Measured:
-    """The norm of the gradient in each encoder block, from the first to the last, of new models."""
-    measured: Measured = {}
-    batch = make_batch(drawn(reverse(7), seed, 32))
-    for kind in KINDS:
-        torch.manual_seed(seed)
-        norm = "post" if "norm" in kind else "none"
-        model = Transformer(replace(SMALL, width=32, encoder_blocks=BLOCKS, norm=norm, skip="skip" in kind))
-        batch_loss(model, batch, 0.0, batch.tokens).backward()
-        measured[kind] = [_gradient(block) for block in model.encoder if isinstance(block, EncoderBlock)]
-    return measured
+    """The norm of the gradient at the output of each encoder block, from the first to the last, of new models."""
+    return {kind: _gradients(kind, seed) for kind in KINDS}
 
 
-def _gradient(block: EncoderBlock) -> float:
-    inner = block.feed_forward.inner.weight.grad
-    assert inner is not None
-    return inner.norm().item()
+def _gradients(kind: str, seed: int) -> list[float]:
+    torch.manual_seed(seed)
+    norm = "post" if "norm" in kind else "none"
+    model = Transformer(replace(SMALL, encoder_blocks=BLOCKS, norm=norm, skip="skip" in kind))
+    x = torch.randn(1, TOKENS, SMALL.width, requires_grad=True)
+    mask = torch.ones(1, 1, 1, TOKENS, dtype=torch.bool)
+    outputs = []
+    for block in model.encoder:
+        x = block(x, mask, lambda rotated: rotated)
+        x.retain_grad()
+        outputs.append(x)
+    (x * torch.randn_like(x)).sum().backward()
+    return [output.grad.norm().item() for output in outputs if output.grad is not None]
 
 
 def conclude_gradients(runs: Runs) -> Finding:
     share = {kind: min(run[kind][0] / max(run[kind][-1], 1e-30) for run in runs) for kind in KINDS}
-    survives = share["skip norm"] > 0.05 and share["skip"] > 0.05
+    survives, dies = share["skip norm"] > 0.05, share["bare"] < 0.05
+    skip_is_enough = 0.05 < share["skip"] < 20 and share["norm"] < 0.05
     return Finding(
-        verdict(survives and share["bare"] < 1e-3 and share["norm"] < 0.05, survives and share["bare"] < 1e-3),
+        verdict(survives and dies and skip_is_enough, survives and dies),
         Text(
             f"What is left of the last block's gradient in the first of {BLOCKS}: {number(share['skip norm'])} with "
             f"skip and norm, {number(share['skip'])} with skip alone, {number(share['norm'])} with norm alone, "
@@ -95,13 +95,16 @@ GRADIENTS = Experiment(
     ),
     NOTE_000_SKIP,
     Text(
-        f"New models with {BLOCKS} encoder blocks, with and without skip and norm. One batch forward and backward; we "
-        "look at the gradient of the first feed-forward matrix of each block.",
-        f"新建的模型有 {BLOCKS} 个编码块，分别带或不带残差、归一化。正向反向各一次，看每块第一个前馈矩阵的梯度。",
+        f"New models with {BLOCKS} encoder blocks, with and without skip and norm. A random direction "
+        "of the last output is sent back; we look at the gradient after each block.",
+        f"新建的模型有 {BLOCKS} 个编码块，分别带或不带残差、归一化。"
+        "从最后的输出沿一个随机方向反向传播，看每块之后的梯度。",
     ),
     Text(
-        "Norm alone can keep gradients alive too. That does not make such a net trainable: see the next experiment.",
-        "只用归一化也能保住梯度。但这样的网络不一定能训练：见下一个实验。",
+        "Alive is from a twentieth to twenty times. Skips alone make gradients grow; norm alone may keep "
+        "them alive too, but such a net cannot be trained: see the next experiment.",
+        "二十分之一到二十倍之间算作“活着”。只有残差时梯度会增长；只用归一化也可能保住梯度，"
+        "但这样的网络训练不好：见下一个实验。",
     ),
     (1, 2, 3),
     measure_gradients,
@@ -135,11 +138,12 @@ def conclude_stack(runs: Runs) -> Finding:
     return Finding(
         verdict(by_skip > 0.2 and by_norm > 0.2, by_skip > 0.2),
         Text(
-            f"Six and six blocks get {percent(cell['both'].mean)} of the words right with both, "
-            f"{percent(cell['no skip'].mean)} without skip, {percent(cell['no norm'].mean)} without norm, whose loss at "
-            f"first is {number(over(runs, 'no norm loss', 0).mean)}.",
-            f"编码、解码各六块，两者都有时正确率 {percent(cell['both'].mean)}，没有残差 {percent(cell['no skip'].mean)}，"
-            f"没有归一化 {percent(cell['no norm'].mean)}，其开头的损失为 {number(over(runs, 'no norm loss', 0).mean)}。",
+            f"Six and six blocks get {percent(cell['both'].mean)} right with both, "
+            f"{percent(cell['no skip'].mean)} without skip, {percent(cell['no norm'].mean)} without norm, whose loss "
+            f"at first is {number(over(runs, 'no norm loss', 0).mean)}.",
+            f"编码、解码各六块，两者都有时正确率 {percent(cell['both'].mean)}，"
+            f"没有残差 {percent(cell['no skip'].mean)}，没有归一化 {percent(cell['no norm'].mean)}，"
+            f"其开头的损失为 {number(over(runs, 'no norm loss', 0).mean)}。",
         ),
         Table(
             [Text("model", "模型"), Text("right words", "正确率"), Text("loss, first tenth", "前十分之一的损失")],
@@ -166,8 +170,8 @@ TRAINED_STACK = Experiment(
     ),
     Text("note 000, skip-connection; note 001, residual connection", "笔记 000 Skip-Connection；笔记 001 残差连接"),
     Text(
-        f"Six encoder and six decoder blocks learn to reverse five words in {STACK_LESSON.steps} steps, with and without "
-        "skip, and without norm.",
+        f"Six encoder and six decoder blocks learn to reverse five words in {STACK_LESSON.steps} steps, with and "
+        "without skip, and without norm.",
         f"六个编码块和六个解码块用 {STACK_LESSON.steps} 步学习反转五个词：有残差、没有残差、没有归一化。",
     ),
     Text(
@@ -179,7 +183,7 @@ TRAINED_STACK = Experiment(
     conclude_stack,
 )
 
-DEEPEST, TOKENS = 24, 32
+DEEPEST = 24
 SPREADS = {
     "attention": Text("attention alone", "只有注意力"),
     "bare": Text("attention and feed-forward", "注意力＋前馈"),
@@ -218,16 +222,18 @@ def conclude_rank(runs: Runs) -> Finding:
     last = len(SHOWN_BLOCKS) - 1
     ends = {kind: over(runs, kind, last) for kind in SPREADS}
     third = over(runs, "attention", SHOWN_BLOCKS.index(3))
-    collapses, is_kept = ends["attention"].high < 0.01, min(ends["post"].low, ends["pre"].low) > 0.2
+    six = SHOWN_BLOCKS.index(6)
+    collapses, is_kept = third.high < 0.01, min(over(runs, kind, six).low for kind in ("post", "pre")) > 0.1
     return Finding(
         verdict(collapses and is_kept, collapses or is_kept),
         Text(
-            f"With attention alone the positions differ by {number(third.mean)} of their size after 3 blocks and by "
-            f"{number(ends['attention'].mean)} after {DEEPEST}. With skips {number(ends['post'].mean)} (post-norm) and "
-            f"{number(ends['pre'].mean)} (pre-norm) are left.",
-            f"只有注意力时，3 块之后各位置的差别只剩 {number(third.mean)}，{DEEPEST} 块之后是 "
-            f"{number(ends['attention'].mean)}。加上残差还剩 {number(ends['post'].mean)}（后置）和 "
-            f"{number(ends['pre'].mean)}（前置）。",
+            f"With attention alone the positions differ by {number(third.mean)} of their size after 3 blocks. With "
+            f"skips {number(over(runs, 'post', six).mean)} (post-norm) and {number(over(runs, 'pre', six).mean)} "
+            f"(pre-norm) are left after 6, and {number(ends['post'].mean)} and {number(ends['pre'].mean)} after "
+            f"{DEEPEST}: skips slow the collapse down.",
+            f"只有注意力时，3 块之后各位置的差别只剩 {number(third.mean)}。加上残差，6 块之后还剩 "
+            f"{number(over(runs, 'post', six).mean)}（后置）和 {number(over(runs, 'pre', six).mean)}（前置），"
+            f"{DEEPEST} 块之后是 {number(ends['post'].mean)} 和 {number(ends['pre'].mean)}：残差使坍缩变慢。",
         ),
         Table(
             [Text("blocks", "块数"), *SPREADS.values()],
@@ -254,8 +260,8 @@ RANK = Experiment(
     ),
     NOTE_000_SKIP,
     Text(
-        f"{TOKENS} random vectors go through {DEEPEST} untrained blocks. After each we measure how far the positions are "
-        "from their mean.",
+        f"{TOKENS} random vectors go through {DEEPEST} untrained blocks. After each we measure how far the positions "
+        "are from their mean.",
         f"{TOKENS} 个随机向量经过 {DEEPEST} 个未训练的块，每块之后量各位置离平均值有多远。",
     ),
     Text(
@@ -267,7 +273,7 @@ RANK = Experiment(
     conclude_rank,
 )
 
-DEPTHS = (1, 2, 4, 6)
+DEPTHS = (1, 2, 6)
 DEPTH_LESSON = Lesson(steps=130)
 
 
@@ -318,9 +324,9 @@ WHY_SIX = Experiment(
     Text("Encoder and decoder have six blocks each.", "编码器和解码器各有 6 个 Block。"),
     Text("notes 000, 001 and 004", "笔记 000、001、004"),
     Text(
-        f"Models of 1, 2, 4 and 6 blocks on each side learn to reverse six words in {DEPTH_LESSON.steps} steps. The claim "
-        "counts as true here if six are the best.",
-        f"每边 1、2、4、6 块的模型用 {DEPTH_LESSON.steps} 步学习反转六个词。如果六块最好，就算这一说法成立。",
+        f"Models of 1, 2 and 6 blocks on each side learn to reverse six words in {DEPTH_LESSON.steps} steps. The "
+        "claim counts as true here if six are the best.",
+        f"每边 1、2、6 块的模型用 {DEPTH_LESSON.steps} 步学习反转六个词。如果六块最好，就算这一说法成立。",
     ),
     Text(
         "Six is a size for millions of sentences and days of training. A toy task cannot say what they need.",

@@ -117,9 +117,9 @@ NEIGHBOURS = Experiment(
     conclude_neighbours,
 )
 
-DEEP = replace(SMALL, width=32, feed_forward=64, encoder_blocks=4, decoder_blocks=4)
-ORDER_LESSON = Lesson(steps=150, rate=2e-3, warmup=1, is_cooled=False)
-WARMUP = 60
+DEEP = replace(SMALL, width=32, feed_forward=64, encoder_blocks=3, decoder_blocks=3)
+ORDER_LESSON = Lesson(steps=120, rate=2e-3, warmup=1, is_cooled=False)
+WARMUP = 40
 ORDERS = {
     "post": Text("post: LN(x+F(x)), paper", "后置：LN(x+F(x))，论文"),
     "warm": Text(f"post, {WARMUP} steps of warm-up", f"后置，预热 {WARMUP} 步"),
@@ -182,16 +182,17 @@ NORM_ORDERS = Experiment(
     Text(
         "Layer norm and the residual connection make training stable: in note 000 first add, then norm; in note 001 "
         "first norm, then add. With post-norm a deep stack needs care, such as a warm-up.",
-        "层归一化和残差连接使训练稳定：笔记 000 先加后归一化，笔记 001 先归一化后加。后置时深的网络需要小心，例如预热。",
+        "层归一化和残差连接使训练稳定：笔记 000 先加后归一化，笔记 001 先归一化后加。后置时深的网络需要小心，"
+        "例如预热。",
     ),
     Text(
         "notes 000 and 002 (add, then norm), note 001 (norm, then add)",
         "笔记 000、002（先加后归一），笔记 001（先归一后加）",
     ),
     Text(
-        f"Models of four and four blocks learn to reverse five words at a rate of {ORDER_LESSON.rate} from the first "
+        f"Models of three and three blocks learn to reverse five words at a rate of {ORDER_LESSON.rate} from the first "
         f"step on; once more with {WARMUP} steps of warm-up.",
-        f"编码、解码各四块的模型学习反转五个词，从第一步起学习率就是 {ORDER_LESSON.rate}；"
+        f"编码、解码各三块的模型学习反转五个词，从第一步起学习率就是 {ORDER_LESSON.rate}；"
         f"后置的另外再试一次 {WARMUP} 步预热。",
     ),
     Text(

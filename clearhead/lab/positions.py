@@ -174,7 +174,7 @@ ROTATION = Experiment(
 )
 
 LENGTH = 6
-ORDER_LESSON = Lesson(steps=220)
+ORDER_LESSON = Lesson(steps=140, rate=5e-3)
 ORDER_CASES = [(task, kind) for task in ("reverse", "sort") for kind in ("sinusoidal", "none")]
 
 
@@ -249,11 +249,10 @@ ORDER = Experiment(
 
 SHORTEST, LONGEST = 4, 10
 TEST_LENGTHS = (8, 10, 11, 12, 14, 20)
-LONGER_LESSON = Lesson(steps=350)
+LONGER_LESSON = Lesson(steps=250)
 LONGER_KINDS = {
     "sinusoidal": Text("sinusoidal", "正弦"),
     "learned": Text("learned table", "学习的表"),
-    "rotary": Text("rotary", "旋转"),
 }
 
 

@@ -68,7 +68,8 @@ def conclude_jacobian(runs: Runs) -> Finding:
             f"{number(off['norm'])} in layer norm, but up to {number(off['attention'])} in attention; with the mask it "
             f"is {number(future)} towards the future.",
             f"一个位置对另一个位置的导数，在前馈网络里是 {number(off['feed-forward'])}，"
-            f"在层归一化里是 {number(off['norm'])}，在注意力里最大为 {number(off['attention'])}；加上掩码，对未来的导数是 {number(future)}。",
+            f"在层归一化里是 {number(off['norm'])}，"
+            f"在注意力里最大为 {number(off['attention'])}；加上掩码，对未来的导数是 {number(future)}。",
         ),
         Table(
             [

@@ -69,7 +69,7 @@ def noisy(task: Task, share: float) -> Task:
 # Commands and actions as in SCAN (Lake & Baroni 2018), of a grammar of our own size.
 VERBS = {"walk": "WALK", "run": "RUN", "jump": "JUMP", "look": "LOOK"}
 DIRECTIONS = ("left", "right")
-TIMES = {"": 1, "twice": 2, "thrice": 3}
+TIMES = {"": 1, "twice": 2}
 COMMAND_WORDS = [*VERBS, *DIRECTIONS, "around", *[word for word in TIMES if word], "and", "after"]
 ACTION_WORDS = [*VERBS.values(), "LEFT", "RIGHT"]
 COMMAND_VOCABULARY = SPECIALS + len(COMMAND_WORDS)
@@ -95,7 +95,7 @@ def _phrase(rng: random.Random) -> tuple[list[str], list[str]]:
     is_around = bool(way) and rng.random() < 0.5
     words = [verb, *(["around"] if is_around else []), *([way] if way else []), *([times] if times else [])]
     once = ([way.upper()] if way else []) + [VERBS[verb]]
-    return words, once * (4 if is_around else 1) * TIMES[times]
+    return words, once * (2 if is_around else 1) * TIMES[times]
 
 
 def date_task(pairs: Sequence[tuple[str, str]], source: str, target: str) -> Task:

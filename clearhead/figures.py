@@ -15,7 +15,7 @@ from clearhead.errors import USAGE, UserError
 COLOURS = ("#4878a8", "#c44e52", "#6a9f58", "#8a6fb0", "#c98a2b", "#3d9a9a")
 NAMESPACE = "http://www.w3.org/2000/svg"
 EMPTY = f'<svg xmlns="{NAMESPACE}"/>'
-LETTER = 6.6  # pixels of a letter at 12; a Chinese one is twice as wide
+LETTER = 6.3  # pixels of a letter at 12; a Chinese one is twice as wide
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Axes:
     log_y: bool = False
     low: float | None = None  # of the y axis; none given: what the data need
     high: float | None = None
-    width: int = 480
-    height: int = 320
+    width: int = 420
+    height: int = 300
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,17 @@ def bar_plot(groups: Sequence[str], series: dict[str, list[Bar]], axes: Axes) ->
     heights = [height for bars in series.values() for bar in bars for height in (bar.height, bar.low, bar.high)]
     if not heights:
         return EMPTY
-    frame = _Frame(axes, list(series) if len(series) > 1 else [])
-    scale = _Scale(_with_limits(heights if axes.log_y else [0.0, *heights], axes), axes.log_y, frame.bottom, frame.top)
+    frame = _Frame(axes, list(series) if len(series) > 1 else [], under=42.0)
+    foot = [0.3 * min([height for height in heights if height > 0] or [1.0])] if axes.log_y else [0.0]
+    scale = _Scale(_with_limits([*foot, *heights], axes), axes.log_y, frame.bottom, frame.top)
     parts = [*frame.parts, *_y_ticks(scale, frame)]
     room = (frame.right - frame.left) / len(groups)
     thick = min(46.0, room * 0.8 / len(series))
     ground = scale(scale.low if axes.log_y else max(scale.low, 0.0))
     for i, group in enumerate(groups):
         middle = frame.left + room * (i + 0.5)
-        parts.append(_text(middle, frame.bottom + 17, shortened(group, room), "middle"))
+        for line, part in enumerate(in_two_lines(group, room - 4)):
+            parts.append(_text(middle, frame.bottom + 16 + 14 * line, part, "middle"))
         for j, (bars, colour) in enumerate(zip(series.values(), _colours(len(series)), strict=True)):
             x = middle + thick * (j - len(series) / 2)
             parts += _bar(bars[i], (x + thick * 0.06, thick * 0.88), ground, scale, colour)
@@ -105,7 +107,7 @@ def heat_map(cells: Sequence[Sequence[float]], axes: Axes, labels: tuple[Sequenc
     flat = [cell for row in cells for cell in row]
     if not flat:
         return EMPTY
-    frame = _Frame(axes, [], left=24 + max(LETTER * text_cells(name) for name in labels[0]))
+    frame = _Frame(axes, [], left=32 + max(LETTER * text_cells(name) for name in labels[0]))
     low = min(flat) if axes.low is None else axes.low
     span = max(1e-12, (max(flat) if axes.high is None else axes.high) - low)
     across, down = (frame.right - frame.left) / len(cells[0]), (frame.bottom - frame.top) / len(cells)
@@ -173,6 +175,17 @@ def shortened(text: str, room: float) -> str:
     return kept + "…" if kept else ""
 
 
+def in_two_lines(text: str, room: float) -> list[str]:
+    """A text that is too wide, broken where its halves are most equal; what is still too wide is shortened."""
+    if LETTER * text_cells(text) <= room:
+        return [text]
+    places = [i + 1 for i, letter in enumerate(text[:-1]) if letter == " " or text_cells(letter) == 2]
+    if not places:
+        return [shortened(text, room)]
+    best = min(places, key=lambda i: abs(text_cells(text[:i]) - text_cells(text[i:])))
+    return [shortened(half.strip(), room) for half in (text[:best], text[best:])]
+
+
 class _Scale:
     """Data to pixels, straight or logarithmic; what is not positive goes to the foot of a logarithmic one."""
 
@@ -218,12 +231,12 @@ def _powers(low: float, high: float) -> list[float]:
 class _Frame:
     """Background, title, axis names and legend, and the room that they leave."""
 
-    def __init__(self, axes: Axes, names: Sequence[str], left: float = 62.0) -> None:
+    def __init__(self, axes: Axes, names: Sequence[str], left: float = 62.0, under: float = 28.0) -> None:
         rows = _legend_rows(names, axes.width - left - 16)
         legend = 18 * len(rows)
         self.left, self.right = left, axes.width - 16.0
         self.top = (34.0 if axes.title else 14.0) + legend
-        self.bottom = axes.height - (46.0 if axes.x_name else 28.0)
+        self.bottom = axes.height - (46.0 if axes.x_name else under)
         self.parts = [
             f'<svg xmlns="{NAMESPACE}" viewBox="0 0 {axes.width} {axes.height}" '
             'font-family="sans-serif" font-size="12">',

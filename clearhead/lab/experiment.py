@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
 
 Measured = dict[str, list[float]]  # what one seed gave: named rows of numbers
@@ -153,16 +154,17 @@ def verdict(fully: bool, partly: bool) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits that count: 0.98, 16.0, 12,300, 4.8e-07."""
+    """Two or three digits that count: 0.98, 16.0, 12,300, 4.8×10⁻⁷."""
     if value == 0:
         return "0"
     size = abs(value)
     if size < 1e-3 or size >= 1e6:
-        return f"{value:.1e}"
+        mantissa, exponent = f"{value:.1e}".split("e")
+        return f"{mantissa}×10{str(int(exponent)).translate(RAISED)}"
     if size >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3f}" if size < 0.1 else f"{value:.2f}" if size < 10 else f"{value:.1f}"
 
 
 def percent(value: float) -> str:
-    return f"{100 * value:.0f} %"
+    return f"{100 * value:.0f}%"

@@ -103,7 +103,7 @@ def _head() -> str:
 
 def _overview(findings: Sequence[tuple[Result, Finding]]) -> str:
     counts = {name: sum(finding.verdict == name for _, finding in findings) for name in VERDICTS}
-    chips = " ".join(f'{_chip(name)} <span class="count">{count}</span>' for name, count in counts.items())
+    chips = " ".join(f'<span class="count">{_chip(name)} {count}</span>' for name, count in counts.items())
     rows = [
         f'<tr><td><a href="#{result.experiment.name}">{both(result.experiment.title)}</a></td>'
         f"<td>{_chip(finding.verdict)}</td><td>{both(finding.summary)}</td></tr>"

@@ -71,9 +71,12 @@ def _in_processes(wanted: Sequence[tuple[str, int]], count: int) -> Iterator[tup
         names = {pool.submit(measure, name, seed): name for name, seed in wanted}
         try:
             for future in as_completed(names):
+                error = future.exception()
+                if isinstance(error, BrokenProcessPool):
+                    raise _lost(names[future]) from error
+                if error is not None:
+                    error.add_note(f"in experiment {names[future]}")
                 yield names[future], future.result()
-        except BrokenProcessPool as error:
-            raise _lost(names[future]) from error
         finally:
             pool.shutdown(cancel_futures=True)
 

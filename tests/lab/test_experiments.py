@@ -41,7 +41,7 @@ def is_chinese(text: str) -> bool:
 @pytest.mark.parametrize("name", EXACT)
 def test_what_needs_no_training_holds(name: str) -> None:
     experiment = EXPERIMENTS[name]
-    assert experiment.conclude([experiment.measure(seed) for seed in experiment.seeds[:2]]).verdict == HOLDS
+    assert experiment.conclude([experiment.measure(experiment.seeds[0])]).verdict == HOLDS
 
 
 def test_both_ways_to_attention_are_equal() -> None:
@@ -58,6 +58,7 @@ def test_gradients_survive_with_skip_and_norm_and_die_without() -> None:
     assert shares["skip"] > 20
 
 
+@pytest.mark.slow
 def test_attention_grows_faster_with_length_than_recurrence() -> None:
     measured = EXPERIMENTS["cost"].measure(1)
     assert measured["attention"][3] / measured["attention"][2] > 1.2 * measured["lstm"][3] / measured["lstm"][2]

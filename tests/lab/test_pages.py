@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from clearhead.cli import run
-from clearhead.errors import USAGE, UserError
+from clearhead.errors import TRY_AGAIN, USAGE, UserError
 from clearhead.figures import NAMESPACE
-from clearhead.lab import report
+from clearhead.lab import report, running
 from clearhead.lab.catalogue import EXPERIMENTS, find
 from clearhead.lab.page import WORDS, page
 from clearhead.lab.report import read_result, to_dict, write_results
@@ -99,6 +99,20 @@ def test_without_the_png_library_all_else_is_written(
 def test_two_processes_measure_what_one_does(results: list[Result]) -> None:
     apart = run_experiments(find(["rotation", "permutation"]), processes=2)
     assert [result.finding() for result in apart] == [result.finding() for result in results]
+
+
+@pytest.mark.slow
+def test_an_experiment_that_fails_in_its_process_is_named() -> None:
+    unknown = replace(EXPERIMENTS["rotation"], name="unheard-of", seeds=(1, 2))
+    with pytest.raises(KeyError) as caught:
+        run_experiments([unknown], processes=2)
+    assert "in experiment unheard-of" in caught.value.__notes__
+
+
+def test_a_process_that_dies_is_a_clear_message() -> None:
+    error = running._lost("rotation")
+    assert error.exit_code == TRY_AGAIN
+    assert "the process that ran experiment rotation ended unexpectedly" in str(error)
 
 
 def test_lab_lists_names_and_claims(capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,6 +86,7 @@ def bar_plot(groups: Sequence[str], series: dict[str, list[Bar]], axes: Axes) ->
     if not heights:
         return EMPTY
     frame = _Frame(axes, list(series) if len(series) > 1 else [], under=42.0)
+    frame.top += 12  # for the number on the highest bar
     foot = [0.3 * min([height for height in heights if height > 0] or [1.0])] if axes.log_y else [0.0]
     scale = _Scale(_with_limits([*foot, *heights], axes), axes.log_y, frame.bottom, frame.top)
     parts = [*frame.parts, *_y_ticks(scale, frame)]

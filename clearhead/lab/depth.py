@@ -230,10 +230,10 @@ def conclude_rank(runs: Runs) -> Finding:
             f"With attention alone the positions differ by {number(third.mean)} of their size after 3 blocks. With "
             f"skips {number(over(runs, 'post', six).mean)} (post-norm) and {number(over(runs, 'pre', six).mean)} "
             f"(pre-norm) are left after 6, and {number(ends['post'].mean)} and {number(ends['pre'].mean)} after "
-            f"{DEEPEST}: skips slow the collapse down.",
+            f"{DEEPEST}.",
             f"只有注意力时，3 块之后各位置的差别只剩 {number(third.mean)}。加上残差，6 块之后还剩 "
             f"{number(over(runs, 'post', six).mean)}（后置）和 {number(over(runs, 'pre', six).mean)}（前置），"
-            f"{DEEPEST} 块之后是 {number(ends['post'].mean)} 和 {number(ends['pre'].mean)}：残差使坍缩变慢。",
+            f"{DEEPEST} 块之后是 {number(ends['post'].mean)} 和 {number(ends['pre'].mean)}。",
         ),
         Table(
             [Text("blocks", "块数"), *SPREADS.values()],

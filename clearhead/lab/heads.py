@@ -93,10 +93,10 @@ def conclude_places(runs: Runs) -> Finding:
     return Finding(
         verdict(gain > 0.3 and worse[0].high < 0.8, gain > 0.1),
         Text(
-            f"One head tells one place ({percent(better[0].mean)}) and not the other ({percent(worse[0].mean)}). "
+            f"One head tells one place in {percent(better[0].mean)} and the other in {percent(worse[0].mean)}. "
             f"Two heads tell the worse one in {percent(worse[1].mean)}, four in {percent(worse[2].mean)} of the cases. "
             "All have the same number of parameters.",
-            f"一个头能读出一处（{percent(better[0].mean)}），读不出另一处（{percent(worse[0].mean)}）。"
+            f"一个头读对一处 {percent(better[0].mean)}，另一处 {percent(worse[0].mean)}。"
             f"两个头时较差的一处 {percent(worse[1].mean)}，四个头 {percent(worse[2].mean)}。参数的数量都相同。",
         ),
         Table(

@@ -67,10 +67,10 @@ def conclude_mask(runs: Runs) -> Finding:
         verdict(cheats and is_honest, cheats or is_honest),
         Text(
             f"Where guessing costs {number(CHANCE)}, the loss with mask ends at {number(last['masked'].mean)}, without "
-            f"it at {number(last['open'].mean)}: it reads the answer. When reversing, such a model has "
+            f"it at {number(last['open'].mean)}. When reversing, such a model has "
             f"{percent(told.mean)} right while it sees the target, and {percent(free.mean)} on its own.",
             f"纯猜测的损失是 {number(CHANCE)}。有掩码时损失停在 {number(last['masked'].mean)}，没有掩码降到 "
-            f"{number(last['open'].mean)}：它直接读了答案。做反转时，这样的模型看得到目标时正确率 "
+            f"{number(last['open'].mean)}。做反转时，这样的模型看得到目标时正确率 "
             f"{percent(told.mean)}，自己生成时 {percent(free.mean)}。",
         ),
         Table(

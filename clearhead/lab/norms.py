@@ -67,10 +67,10 @@ def conclude_neighbours(runs: Runs) -> Finding:
     return Finding(
         verdict(layer_most < 1e-4 and batch_least > 0.1, layer_most < 1e-4),
         Text(
-            f"With layer norm a sentence's encoding does not change (at most {number(layer_most)}). With batch norm "
+            f"With layer norm a sentence's encoding changes by {number(layer_most)} at most. With batch norm "
             f"other sentences change it by {number(cell['batch', 'mates'].mean)} and padding by "
             f"{number(cell['batch', 'padding'].mean)}.",
-            f"用层归一化，句子的编码不变（至多 {number(layer_most)}）。用批归一化，同批的句子使它改变 "
+            f"用层归一化，句子的编码至多改变 {number(layer_most)}。用批归一化，同批的句子使它改变 "
             f"{number(cell['batch', 'mates'].mean)}，填充使它改变 {number(cell['batch', 'padding'].mean)}。",
         ),
         Table(

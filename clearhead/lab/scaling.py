@@ -49,6 +49,7 @@ def measure_saturation(seed: int) -> Measured:
 
 def conclude_saturation(runs: Runs) -> Finding:
     last = len(WIDTHS) - 1
+    variance = over(runs, "variance", last)
     raw, scaled = over(runs, "top raw", last), over(runs, "top scaled", last)
     slope, slope_scaled = over(runs, "slope raw", last), over(runs, "slope scaled", last)
     follows = all(abs(over(runs, "variance", i).mean / width - 1) < 0.1 for i, width in enumerate(WIDTHS))
@@ -60,11 +61,12 @@ def conclude_saturation(runs: Runs) -> Finding:
     return Finding(
         verdict(follows and saturates, follows or saturates),
         Text(
-            f"The variance of q·k is d_k. At d_k = {WIDTHS[-1]} the largest of {KEYS} weights takes "
+            f"At d_k = {WIDTHS[-1]} the variance of q·k is {number(variance.mean)}; the largest of {KEYS} "
+            "weights takes "
             f"{percent(raw.mean)} without scaling and {percent(scaled.mean)} with it; the slope of the softmax is "
             f"{number(slope.mean)} against {number(slope_scaled.mean)}.",
-            f"q·k 的方差就是 d_k。当 d_k = {WIDTHS[-1]} 时，{KEYS} 个权重中最大的一个，不缩放占 {percent(raw.mean)}，"
-            f"缩放后占 {percent(scaled.mean)}；"
+            f"d_k = {WIDTHS[-1]} 时，q·k 的方差为 {number(variance.mean)}；{KEYS} 个权重中最大的一个，"
+            f"不缩放占 {percent(raw.mean)}，缩放后占 {percent(scaled.mean)}；"
             f"softmax 的斜率为 {number(slope.mean)}，缩放后为 {number(slope_scaled.mean)}。",
         ),
         Table(

@@ -156,9 +156,9 @@ def conclude_product(runs: Runs) -> Finding:
     return Finding(
         verdict(is_equal and is_faster, is_equal),
         Text(
-            f"Both ways give the same numbers, up to {number(difference.high)}. For {WORDS_AT_ONCE} words the matrix "
+            f"Both ways differ by {number(difference.high)} at most. For {WORDS_AT_ONCE} words the matrix "
             f"product takes {number(together.mean)} ms and the loop {number(apart.mean)} ms.",
-            f"两种算法的结果相同，误差不超过 {number(difference.high)}。{WORDS_AT_ONCE} 个词，"
+            f"两种算法的结果至多相差 {number(difference.high)}。{WORDS_AT_ONCE} 个词，"
             f"矩阵乘法用 {number(together.mean)} 毫秒，逐词循环用 {number(apart.mean)} 毫秒。",
         ),
         Table(

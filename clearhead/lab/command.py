@@ -8,7 +8,7 @@ from rich.console import Console
 from clearhead.errors import USAGE, UserError
 
 from .catalogue import EXPERIMENTS, find
-from .report import prepare_folder, write_results
+from .report import prepare_folder, write_index, write_result
 from .running import run_experiments
 from .terminal import show_list, show_result
 
@@ -29,9 +29,15 @@ def run_lab(action: str, names: Sequence[str], out: Path, command: str) -> None:
         return
     experiments = find(names) if action == "run" else list(EXPERIMENTS.values())
     prepare_folder(out)
-    results = run_experiments(experiments)
-    said = write_results(results, out, command)
-    for result in results:
+    said: dict[str, None] = {}  # each line once
+    results = {}
+    for result in run_experiments(experiments):
+        results[result.experiment.name] = result
+        said |= dict.fromkeys(write_result(result, out, command))
+    in_order = [results[experiment.name] for experiment in experiments]
+    if len(in_order) > 1:
+        write_index(in_order, out, command)
+    for result in in_order:
         show_result(result, console)
     for line in [*said, f"In {out}: a page, a plot and all numbers of each"]:
         Console(stderr=True).print(line, highlight=False, markup=False)

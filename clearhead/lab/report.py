@@ -1,7 +1,8 @@
-"""What an experiment leaves behind: NAME.json, NAME.svg, NAME.png and NAME.html."""
+"""What experiments leave behind: NAME.json, NAME.svg, NAME.png and NAME.html of each, index.html of all."""
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +26,29 @@ def prepare_folder(out: Path) -> None:
     require_space(out, ROOM)
 
 
-def write_results(results: Sequence[Result], out: Path, command: str) -> list[str]:
-    """Write the files of each experiment, and with several an index.html of all; what else there is to say."""
-    said = []
-    with disk_errors(f"cannot write to {out}", out, None, "what was written before"):
-        for result in results:
-            name, picture = result.experiment.name, draw_all(result.finding(), "en")
-            content = json.dumps(to_dict(result, command), ensure_ascii=False, indent=1, allow_nan=False)
-            (out / f"{name}.json").write_text(content + "\n", encoding="utf-8")
-            (out / f"{name}.svg").write_text(picture, encoding="utf-8")
-            (out / f"{name}.html").write_text(page([result], command), encoding="utf-8")
-            try:
-                (out / f"{name}.png").write_bytes(png(picture))
-            except UserError as error:  # an extra that may be missing
-                said = [str(error)]
-        if len(results) > 1:
-            (out / "index.html").write_text(page(results, command), encoding="utf-8")
-    return said
+def write_result(result: Result, out: Path, command: str) -> list[str]:
+    """Write the files of one experiment; what else there is to say."""
+    name, picture = result.experiment.name, draw_all(result.finding(), "en")
+    content = json.dumps(to_dict(result, command), ensure_ascii=False, indent=1, allow_nan=False)
+    with _disk(out):
+        (out / f"{name}.json").write_text(content + "\n", encoding="utf-8")
+        (out / f"{name}.svg").write_text(picture, encoding="utf-8")
+        (out / f"{name}.html").write_text(page([result], command), encoding="utf-8")
+        try:
+            (out / f"{name}.png").write_bytes(png(picture))
+        except UserError as error:  # an extra that may be missing
+            return [str(error)]
+    return []
+
+
+def write_index(results: Sequence[Result], out: Path, command: str) -> None:
+    """One page of all results."""
+    with _disk(out):
+        (out / "index.html").write_text(page(results, command), encoding="utf-8")
+
+
+def _disk(out: Path) -> AbstractContextManager[None]:
+    return disk_errors(f"cannot write to {out}", out, None, "what was written before")
 
 
 def to_dict(result: Result, command: str) -> dict[str, Any]:

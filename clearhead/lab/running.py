@@ -41,16 +41,20 @@ class Result:
         return self.experiment.conclude([run.measured for run in self.runs])
 
 
-def run_experiments(experiments: Sequence[Experiment], processes: int | None = None) -> list[Result]:
-    """Measure all seeds of all experiments; on one thread each, so that the results are the same everywhere."""
+def run_experiments(experiments: Sequence[Experiment], processes: int | None = None) -> Iterator[Result]:
+    """Measure all seeds of all experiments, on one thread each; a result as soon as its last seed is there."""
     wanted = [(experiment.name, seed) for experiment in experiments for seed in experiment.seeds]
     count = min(processes or os.cpu_count() or 1, MOST_PROCESSES, len(wanted))
-    runs: dict[tuple[str, int], Run] = {}
+    runs: dict[str, dict[int, Run]] = {experiment.name: {} for experiment in experiments}
+    done = 0
     with progress("lab") as bar:
         for name, run in _in_processes(wanted, count) if count > 1 else _here(wanted):
-            runs[name, run.seed] = run
-            bar.update(len(runs), len(wanted), f"runs, {name}")
-    return [Result(one, [runs[one.name, seed] for seed in one.seeds]) for one in experiments]
+            runs[name][run.seed] = run
+            done += 1
+            bar.update(done, len(wanted), f"runs, {name}")
+            experiment = next(one for one in experiments if one.name == name)
+            if len(runs[name]) == len(experiment.seeds):
+                yield Result(experiment, [runs[name][seed] for seed in experiment.seeds])
 
 
 def measure(name: str, seed: int) -> Run:

@@ -167,9 +167,10 @@ RECALL = Experiment(
     ),
     NOTE_003_FAR,
     Text(
-        f"The answer is the word in the middle of the source, as far from both ends as can be: the RNNs here read in "
+        "The answer is the one word of another kind, in the middle of the source, as far from both ends as "
+        "can be: the RNNs here read in "
         f"both directions. Without attention they pass on one vector. {RECALL_LESSON.steps} steps.",
-        "答案是原句正中的词，离两端都最远（这里的 RNN 是双向的）。没有注意力时，它们只传一个向量。"
+        "答案是唯一一个不同类的词，在原句正中，离两端都最远（这里的 RNN 是双向的）。没有注意力时，它们只传一个向量。"
         f"训练 {RECALL_LESSON.steps} 步。",
     ),
     Text(

@@ -47,10 +47,11 @@ def unrelated(length: int) -> Task:
 
 
 def middle_word(length: int) -> Task:
-    """The word in the middle, as far from both ends as can be."""
+    """The one word of another kind than all others; it stands in the middle, as far from both ends as can be."""
 
     def draw(rng: random.Random) -> Pair:
-        words = random_words(rng, length)
+        words = [rng.randrange(SPECIALS, SPECIALS + WORDS // 2) for _ in range(length)]
+        words[length // 2] = rng.randrange(SPECIALS + WORDS // 2, VOCABULARY)
         return words, [words[length // 2]]
 
     return draw

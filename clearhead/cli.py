@@ -403,5 +403,17 @@ def import_(
     import_model(folder, out)
 
 
+@app.command(epilog="Examples: clearhead lab   |   clearhead lab run scale   |   clearhead lab all --out lab")
+def lab(
+    action: Annotated[str, typer.Argument(metavar="[list | run | all]", help="What to do; else list.")] = "list",
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME ...", help="Which to run.")] = None,
+    out: Annotated[Path, typer.Option("--out", help="The folder for tables, plots and pages.")] = Path("lab"),
+) -> None:
+    """The claims of the lecture notes, each measured by a small experiment: list them, run some, or run all."""
+    from clearhead.lab.command import run_lab
+
+    run_lab(action, names or [], out, shlex.join(["clearhead", *sys.argv[1:]]))
+
+
 def _dump(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from clearhead.data.batching import make_batch
 from clearhead.data.tokenizer import SPECIALS
-from clearhead.model.attention import ScaledDotProduct
-from clearhead.model.transformer import DecoderBlock, EncoderBlock, Transformer
+from clearhead.inspection.record import attention_layers
+from clearhead.model.attention import MultiHeadAttention, ScaledDotProduct
+from clearhead.model.transformer import Transformer
 
 from .experiment import (
     Bars,
@@ -53,11 +54,8 @@ def _model(seed: int) -> Transformer:
 
 def _products(model: Transformer) -> list[tuple[str, ScaledDotProduct]]:
     """Every attention with its kind, block by block."""
-    products = [("encoder", b.attention.dot_product) for b in model.encoder if isinstance(b, EncoderBlock)]
-    for block in model.decoder:
-        assert isinstance(block, DecoderBlock)
-        products += [("decoder", block.attention.dot_product), ("cross", block.cross_attention.dot_product)]
-    return products
+    layers = attention_layers(model).items()
+    return [(place.kind, layer.dot_product) for place, layer in layers if isinstance(layer, MultiHeadAttention)]
 
 
 @torch.no_grad()

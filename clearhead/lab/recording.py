@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from clearhead.inspection.record import hooked
 from clearhead.model.attention import ScaledDotProduct, attention_weights
 
 
@@ -23,7 +24,7 @@ def recorded(module: nn.Module) -> Iterator[list[Tensor]]:
         q, k, _v, mask = inputs
         weights.append(attention_weights(q, k, mask, product.scale).detach())
 
-    with _hooks([product.register_forward_hook(keep) for product in dot_products(module)]):
+    with hooked(dict.fromkeys(dot_products(module), keep)):
         yield weights
 
 
@@ -36,7 +37,7 @@ def silenced(product: ScaledDotProduct, head: int) -> Iterator[None]:
         keep[head] = 0.0
         return output * keep[:, None, None]
 
-    with _hooks([product.register_forward_hook(silence)]):
+    with hooked({product: silence}):
         yield
 
 
@@ -48,18 +49,13 @@ def unmasked(module: nn.Module) -> Iterator[None]:
         q, k, v, _mask = inputs
         return q, k, v, None
 
-    with _hooks([product.register_forward_pre_hook(forget) for product in dot_products(module)]):
-        yield
-
-
-def dot_products(module: nn.Module) -> list[ScaledDotProduct]:
-    return [child for child in module.modules() if isinstance(child, ScaledDotProduct)]
-
-
-@contextmanager
-def _hooks(handles: list[Any]) -> Iterator[None]:
+    handles = [product.register_forward_pre_hook(forget) for product in dot_products(module)]
     try:
         yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+def dot_products(module: nn.Module) -> list[ScaledDotProduct]:
+    return [child for child in module.modules() if isinstance(child, ScaledDotProduct)]

@@ -57,6 +57,7 @@ def measure_reach(seed: int) -> Measured:
 def _last_output(model: Transformer | RNN, x: Tensor) -> Tensor:
     """Of the encoder, for word vectors x; of an RNN the direction that has read all words before."""
     if isinstance(model, RNN):
+        assert model.encoder is not None
         return model.encoder(x)[0][:, -1, : model.options.width]
     mask = torch.ones(1, 1, 1, REACH, dtype=torch.bool)
     return model.encoder[0](x, mask, lambda rotated: rotated)[:, -1]

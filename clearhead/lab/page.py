@@ -26,9 +26,9 @@ WORDS = {
     ),
     "reading": Text(
         "Numbers are means over the seeds, with the lowest and highest in brackets; so are the bands and whiskers in "
-        "the plots. Verdicts are computed from the numbers, by limits that were fixed beforehand. Toy models on toy "
+        "the plots. Verdicts are computed from the numbers, by limits that stand in the code. Toy models on toy "
         "tasks: directions carry over, sizes need not.",
-        "数字是各随机种子的平均值，括号里是最低和最高；图中的色带和须线也是这个范围。结论按事先定好的界限由数字算出。"
+        "数字是各随机种子的平均值，括号里是最低和最高；图中的色带和须线也是这个范围。结论按写在代码里的界限由数字算出。"
         "模型和任务都很小：方向可以推广，大小不一定。",
     ),
     "overview": Text("Overview", "一览"),

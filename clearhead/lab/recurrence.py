@@ -131,9 +131,9 @@ def conclude_recall(runs: Runs) -> Finding:
     short = {name: over(runs, name, 0) for name in MODELS}
     far = {name: over(runs, name, 1) for name in MODELS}
     remembers = far["attention"].mean > 0.8
-    forgets = max(far["tanh"].mean, far["lstm"].mean) < far["attention"].mean - 0.3
+    forgetful = [far[name].mean < far["attention"].mean - 0.3 for name in ("tanh", "lstm")]
     return Finding(
-        verdict(remembers and forgets, forgets),
+        verdict(remembers and all(forgetful), remembers and any(forgetful)),
         Text(
             f"In the middle of {LENGTHS[0]} words the RNN finds {percent(short['tanh'].mean)}, the LSTM "
             f"{percent(short['lstm'].mean)}, attention {percent(short['attention'].mean)}; in the middle of "

@@ -223,8 +223,10 @@ async def closed_loop(
     started = time.monotonic()
 
     async def client() -> None:
+        connection = Connection(port)
         while time.monotonic() - started < seconds:
-            await _ask(port, next(turn), load)
+            await _ask(port, next(turn), load, connection)
+        connection.close()
 
     await asyncio.gather(*(client() for _ in range(clients)), _livez(port, started + seconds, load))
     load.seconds = time.monotonic() - started
@@ -252,12 +254,14 @@ async def _livez(port: int, until: float, load: Load) -> None:
         load.alive.append(time.perf_counter() - started)
 
 
-async def _ask(port: int, text: str, load: Load) -> None:
+async def _ask(port: int, text: str, load: Load, connection: "Connection | None" = None) -> None:
+    """On a connection that is kept, as clients do that ask often, or on one of its own."""
     body = json.dumps({"q": text, "source": load.pair[0], "target": load.pair[1]}).encode()
     head = f"POST /translate HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n"
-    kind = "content-type: application/json\r\nconnection: close\r\n\r\n"
+    kind = f"content-type: application/json\r\nconnection: {'keep-alive' if connection else 'close'}\r\n\r\n"
+    request = head.encode() + kind.encode() + body
     started = time.perf_counter()
-    received = await _exchange(port, head.encode() + kind.encode() + body)
+    received = await (connection.exchange(request) if connection else _exchange(port, request))
     seconds = time.perf_counter() - started
     status = received[9:12]
     if status == b"200":
@@ -266,6 +270,35 @@ async def _ask(port: int, text: str, load: Load) -> None:
         load.refused.append(seconds)
     else:
         load.wrong += 1
+
+
+class Connection:
+    """Kept from one request to the next, and opened anew if the server has closed it."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def exchange(self, request: bytes) -> bytes:
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = self._streams
+        try:
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+            received = head + await reader.readexactly(length)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            self.close()
+            return b""
+        if b"connection: close" in head.lower():
+            self.close()
+        return received
+
+    def close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
+        self._streams = None
 
 
 async def _exchange(port: int, request: bytes) -> bytes:

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis
 from clearhead.engines import Engine, in_order
@@ -28,13 +28,6 @@ MOST_SCORED = 1_024  # tokens of one side of a pair: the memory for it grows wit
 
 class UnwantedError(Exception):
     """Nobody waits for this batch any more."""
-
-
-@runtime_checkable
-class Inspects(Protocol):
-    """A translator that can be looked into."""
-
-    def inspect(self, text: str, target: str | None = None) -> Any: ...
 
 
 class Inbox:
@@ -232,8 +225,6 @@ class Desk:
     def _inspect(self, translator: Translator, message: Message, rows: list[Any]) -> list[Any]:
         text, target = rows[0]
         require_small(translator, text, target, message["options"]["cells"])
-        if not isinstance(translator, Inspects):
-            raise UserError("INSPECT", "this model cannot be looked into; expected one that inspection knows", BAD_DATA)
         return [translator.inspect(text, target).to_dict()]
 
 

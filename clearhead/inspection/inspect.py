@@ -29,9 +29,11 @@ from .tokens import Side, piece_of, shown, source_side, target_side
 from .trace import HeadDetail, PositionTable, Step, Trace
 
 MOST_TOKENS = 512  # of either side
-FEW_TOKENS = 128  # up to here every word is occluded and every head switched off
+# Every word is occluded and every head switched off as long as that takes no more products, and no more tokens.
+EFFECTS, FEW_TOKENS = 1e11, 128
+SHOWN_POSITIONS = 64  # rows of the table of positions
 RUNNERS_UP = 5
-DETAIL_BYTES = 400_000  # of exact numbers that a trace carries
+DETAIL_BYTES = 280_000  # of exact numbers that a trace carries
 ALIKE = ("sinusoidal", "sinusoidal-half", "learned", "own")  # positions that are added to the embeddings
 
 
@@ -71,7 +73,8 @@ def inspect(subject: Subject, question: Question) -> Trace:
         target = _ids(subject.target_tokenizer, question.target, "target")
     batch = make_batch([(source, target)])
     seen = record(subject.model, batch)
-    is_short = max(len(source), len(target)) < FEW_TOKENS
+    products = _parameters(subject.model) * len(source) * (len(source) + len(target))
+    is_short = products <= EFFECTS and max(len(source), len(target)) < FEW_TOKENS
     sides = _sides(subject, question.text, source, target)
     stats = _stats(subject, seen, batch, sides, with_effects=is_short)
     trace = Trace(
@@ -88,7 +91,7 @@ def inspect(subject: Subject, question: Question) -> Trace:
         residual=[_stream(stream) for stream in seen.streams],
         positions=_positions(subject, batch),
         occlusion=occlusion(subject.model, batch).cpu().numpy() if is_short else None,
-        notes=[] if is_short else [f"over {FEW_TOKENS} tokens no head is switched off and no word is taken away"],
+        notes=[] if is_short else ["too long for this model's size to switch off heads and take away words one by one"],
     )
     return replace(trace, details=_details(subject, seen, trace, question.heads))
 
@@ -169,13 +172,16 @@ def _stream(stream: Any) -> dict[str, Any]:
     return {"stack": stream.stack, "layer": stream.layer, "sublayer": stream.sublayer, **norms}
 
 
+def _parameters(model: Seq2Seq) -> int:
+    return sum(p.numel() for p in model.parameters()) if isinstance(model, nn.Module) else 0
+
+
 def _about(subject: Subject) -> dict[str, Any]:
     options, model = subject.options, subject.model
-    parameters = sum(p.numel() for p in model.parameters()) if isinstance(model, nn.Module) else 0
     about = {
         "name": Path(subject.name).name,
         "sha256": subject.sha256,
-        "params": parameters,
+        "params": _parameters(model),
         "dtype": "float32",
         "d_model": options.width,
         "vocabulary": options.target_vocabulary,
@@ -201,15 +207,20 @@ def _positions(subject: Subject, batch: Batch) -> PositionTable | None:
     model = subject.model
     if not isinstance(model, Transformer) or model.options.positions not in ALIKE:
         return None
-    tokens = max(batch.src.shape[1], batch.tgt_in.shape[1])
+    tokens = min(SHOWN_POSITIONS, max(batch.src.shape[1], batch.tgt_in.shape[1]))
     table = model.source_positions.add(torch.zeros(1, tokens, model.options.width), 0)[0]
     plain = model.source_embedding(batch.src)[0] * model.embedding_scale
     return PositionTable(
         model.options.positions,
         table.numpy(),
         plain.norm(dim=1).tolist(),
-        table[: batch.src.shape[1]].norm(dim=1).tolist(),
+        _norms(model, batch.src.shape[1]),
     )
+
+
+def _norms(model: Transformer, tokens: int) -> list[float]:
+    """How long the vectors of the first positions are."""
+    return model.source_positions.add(torch.zeros(1, tokens, model.options.width), 0)[0].norm(dim=1).tolist()
 
 
 def _details(
@@ -225,15 +236,18 @@ def _details(
         if not isinstance(attention, MultiHeadAttention):
             continue
         detail = _detail(attention, Place(kind, layer), head, seen, subject.options)
-        size = sum(a.nbytes for a in (detail.q, detail.k, detail.v, detail.out, detail.x))
-        matrices = sum(a.nbytes for a in detail.projections.values())
-        if size > room and details:
-            continue
-        if size + matrices > room:
-            detail, matrices = replace(detail, projections={}), 0
-        room -= size + matrices
-        details.append(detail)
+        for shorter in (detail, replace(detail, projections={}), replace(detail, projections={}, x=None, memory=None)):
+            size = _bytes(shorter)
+            if size <= room:
+                details.append(shorter)
+                room -= size
+                break
     return details
+
+
+def _bytes(detail: HeadDetail) -> int:
+    arrays = [detail.q, detail.k, detail.v, detail.out, detail.x, detail.memory, *detail.projections.values()]
+    return sum(array.nbytes for array in arrays if array is not None)
 
 
 def _telling_heads(trace: Trace) -> list[tuple[str, int, int]]:

@@ -20,8 +20,8 @@ from .tokens import Side
 
 FORMAT = "trace/1"
 FULL = 128  # tokens up to which every weight is kept
-WEIGHT_BYTES = 700_000  # for all weights of a report
-TOPS = (8, 4, 2)  # else the largest so many of each row
+WEIGHT_BYTES = 600_000  # for all weights of a report
+TOPS = (8, 6, 4, 3, 2)  # else the largest so many of each row, which may take half as much again
 UNREAD = 0.1  # a source word that the aligning head never gives more than this
 LOW_CONTRIBUTION = 0.2  # a target word whose distribution would be nearly the same without the source
 
@@ -52,9 +52,10 @@ class HeadDetail:
     v: np.ndarray
     out: np.ndarray  # (Q, d)
     mask: str | None  # causal, or nothing is hidden
-    x: np.ndarray  # (Q, D)
+    x: np.ndarray | None  # (Q, D)
     memory: np.ndarray | None  # (K, D); none: the same as x
-    # W_Q, W_K, W_V (d, D) and their biases (d,); none where q and k are turned by their positions, or for lack of room
+    # W_Q, W_K, W_V (d, D) and their biases (d,); none where q and k are turned by their positions. For lack of room
+    # these go first, then x and memory.
     projections: dict[str, np.ndarray] = field(default_factory=dict)
 
 
@@ -165,7 +166,7 @@ class Trace:
         longest = max(len(self.source.tokens), len(self.target.tokens))
         rows = sum(weights.shape[0] * weights.shape[1] for weights in self.attention.values())
         is_reduced = longest > FULL or sum(weights.size for weights in self.attention.values()) > WEIGHT_BYTES
-        k = next((k for k in TOPS if rows * (3 * k + 1) <= 1.4 * WEIGHT_BYTES), TOPS[-1])
+        k = next((k for k in TOPS if rows * (3 * k + 1) <= 1.5 * WEIGHT_BYTES), TOPS[-1])
         maps = []
         for place in sorted(self.attention, key=lambda place: (KINDS.index(place.kind), place.layer)):
             weights = self.attention[place]

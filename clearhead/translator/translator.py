@@ -154,7 +154,7 @@ class Translator:
         options = self.options(beam)
         limit = self._limit(options, len(self.source_tokenizer.encode(text)))
         question = Question(text, target, options, Demand(max_length=limit), runners_up, tuple(heads))
-        trace = inspect(self._subject(), question)
+        trace = inspect(self.subject(), question)
         if target is None:
             guarded = self.alternatives(text, options)[0][0].text
             if guarded != trace.target.text:
@@ -165,9 +165,10 @@ class Translator:
         """The way of a trace's sentence through the network, stop by stop."""
         from clearhead.inspection.walk import walk
 
-        return walk(self._subject(), trace)
+        return walk(self.subject(), trace)
 
-    def _subject(self) -> "Subject":
+    def subject(self) -> "Subject":
+        """The native model with its tokenizers, for a look inside."""
         from clearhead.engines.native import NativeEngine
         from clearhead.inspection.inspect import Subject
 

@@ -65,6 +65,14 @@ def test_the_notebook_table_has_it(planted: Trace) -> None:
     assert not re.search(r"<(script|style|svg)|\bid=", text)
 
 
+def test_the_frame_of_a_notebook_holds_the_report_and_nothing_of_it_leaks(planted: Trace) -> None:
+    frame = planted.show(height=701)._repr_html_()
+    assert frame.count("<") == frame.count(">") == 2  # the frame alone: the report is quoted inside it
+    assert 'sandbox="allow-scripts allow-downloads"' in frame
+    assert "height:701px" in frame
+    assert html.unescape(frame.split('srcdoc="')[1].split('" style=')[0]).startswith("<!doctype html>")
+
+
 def test_the_figure_has_it(planted: Trace) -> None:
     svg = planted.svg("cross", 1, 2)
     cells = re.findall(r'data-query="(\d+)" data-key="(\d+)"><title>([\d.]+)</title>', svg)

@@ -12,8 +12,9 @@ BROWSER := .venv/.browser
 demo: $(USER)            ## train on the built-in task and show what it learned
 	$(BIN)/clearhead demo
 
-test: check $(BROWSER)   ## style, types and all tests
-	$(BIN)/pytest
+test: check $(BROWSER)   ## style, types and all tests: the quick ones side by side, then those that start processes
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow"
+	$(BIN)/pytest -m slow
 
 unit: $(DEV)             ## the tests that take under a minute together
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow"

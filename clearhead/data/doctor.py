@@ -63,6 +63,7 @@ FINDINGS = {  # name -> what was found, what to do
     "carriage_return": (NOTES["carriage_return"], "done for you; dos2unix makes it permanent"),
     "bom": (NOTES["bom"], "done for you; save as UTF-8 without BOM to be rid of it"),
     "no_final_newline": (NOTES["no_final_newline"], "harmless, if the file was not cut off there"),
+    "skipped_line": (NOTES["skipped_line"], "convert the file to UTF-8, or leave these lines out"),
     "leaked_pair": ("test pairs that are also in this corpus", "remove them here: scores would be too good"),
     "leaked_source": ("test sources that are also in this corpus", "remove them here: scores would be too good"),
     "leaked_folded": ("test sources that are here but for case and spaces", "remove them here, too"),

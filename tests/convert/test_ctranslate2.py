@@ -31,6 +31,7 @@ REASONS = {
     "lecture": "model.norm is 'none'; post or pre would work",
     "no-skip": "model.skip is false; true would work",
     "batch-norm": "model.normalizer is 'batch'; layer or rms would work",
+    "no-encoder": "the model has no encoder; one that translates would work",
     **{
         name: "the model is an RNN; a Transformer would work"
         for name, options in VARIANTS.items()

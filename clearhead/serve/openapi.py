@@ -76,6 +76,7 @@ _TRANSLATED = _object(
     optional=("alternatives", "detectedLanguage"),
 )
 _TOKEN = _object({"piece": TEXT, "log_probability": NUMBER})
+_PART = _object({"source": TEXT, "target": TEXT})
 _RESULT = _object(
     {
         "text": TEXT,
@@ -83,7 +84,7 @@ _RESULT = _object(
         "confidence": SURE,
         "warnings": _array(TEXT),
         "alternatives": _array(_object({"text": TEXT, "score": NUMBER, "confidence": SURE})),
-        "tokens": _object({"source": _array(TEXT), "target": _array(_TOKEN)}),
+        "tokens": _object({"source": _array(TEXT), "target": _array(_TOKEN), "parts": _array(_PART)}),
     },
     optional=("tokens",),
 )

@@ -5,7 +5,8 @@
 const { el, t } = CH;
 const FIRST = 8, QUICK = 1, SLOW = 4; // lines of the first batch; seconds that a batch should take at least, at most
 const part = (id) => document.getElementById(id);
-const job = { phase: "none", name: "", done: 0, of: 0, problem: null, complaint: "", failed: [], warnings: {}, href: "" };
+const job = { phase: "none", name: "", saved: "", href: "", done: 0, of: 0, problem: null, complaint: "", failed: [],
+  warnings: {} };
 let working = new AbortController(), began = 0;
 
 // What cannot be text is told with what to do
@@ -42,7 +43,8 @@ function tell(problem) {
 async function batch(lines, at, model, signal) {
   try {
     const answer = await CH.insist(() => CH.ask("v1/translate", { texts: lines, model }, signal), tell, signal);
-    for (const word of answer.results.flatMap((one) => one.warnings)) job.warnings[word] = (job.warnings[word] || 0) + 1;
+    const warned = answer.results.flatMap((one) => one.warnings);
+    for (const word of warned) job.warnings[word] = (job.warnings[word] || 0) + 1;
     return answer.results.map((one) => one.text.replace(/[\r\n]+/g, " "));
   } catch (problem) {
     if (!(problem instanceof CH.Refusal) || problem.wantsKey) throw problem;

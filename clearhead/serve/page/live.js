@@ -2,7 +2,7 @@
 (function (CH) {
 "use strict";
 
-const { el, t } = CH;
+const { chosenTheme, el, isDark, language, nameOf, t } = CH;
 const STILL = 350; // milliseconds without a key, after which is translated
 const MOST_WAYS = 4; // translations of one text
 const part = (id) => document.getElementById(id);
@@ -15,33 +15,6 @@ const box = el("textarea", { id: "text", rows: 5, spellcheck: "false", autocapit
 
 CH.live = () => live;
 
-// -- language and theme, shared with the views by the address --------------------------------------------------------
-
-const said = (name) => new URLSearchParams(location.hash.slice(1)).get(name);
-const known = (value, choices) => choices.includes(value) ? value : choices[0];
-const ownLanguage = () => (navigator.language || "en").startsWith("zh") ? ["zh", "en"] : ["en", "zh"];
-const language = () => CH.state ? CH.state.lang : known(said("lang"), ownLanguage());
-const theme = () => CH.state ? CH.state.theme : known(said("theme"), ["auto", "light", "dark"]);
-const isDark = () => theme() === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : theme() === "dark";
-
-function choose(patch) {
-  if (CH.state) return CH.set(patch);
-  const hash = new URLSearchParams(location.hash.slice(1));
-  for (const name in patch) hash.set(name, patch[name]);
-  history.replaceState(null, "", "#" + hash);
-  draw();
-}
-
-const nameOf = (code) => {
-  try {
-    return new Intl.DisplayNames([language()], { type: "language" }).of(code);
-  } catch (unknown) {
-    if (!(unknown instanceof RangeError)) throw unknown;
-    return code; // "src" and other names that are no language's
-  }
-};
-const pairOf = (model) => nameOf(model.source) + " → " + nameOf(model.target);
-
 // -- translating -----------------------------------------------------------------------------------------------------
 
 function typed(event) {
@@ -53,7 +26,7 @@ box.addEventListener("compositionend", typed);
 
 const size = () => [...box.value].length;
 
-const question = () => ({ texts: [box.value], model: live.model.name, tokens: true,
+const question = (text) => ({ texts: [text], model: live.model.name, tokens: true,
   n_best: Math.min(live.model.beam, MOST_WAYS, live.info.limits.beam) });
 
 function begin() {
@@ -75,16 +48,17 @@ function end(patch) {
 async function translate() {
   if (!live.model) return;
   const mine = begin(), { signal } = asking, isNow = () => mine === turn, most = live.info.limits.characters;
-  if (!box.value.trim()) return end({ result: null, words: [] });
+  const text = box.value;
+  if (!text.trim()) return end({ result: null, words: [] });
   if (size() > most) return end({ result: null, words: [], problem: new CH.Refusal("too_long") });
   drawAnswer();
-  const partial = (text) => { if (isNow()) { Object.assign(live, { partial: text, problem: null }); drawAnswer(); } },
+  const partial = (said) => { if (isNow()) { Object.assign(live, { partial: said, problem: null }); drawAnswer(); } },
     tell = (problem) => { if (isNow()) { live.problem = problem; drawAnswer(); } };
   try {
-    const answer = await CH.insist(() => CH.stream(question(), signal, partial), tell, signal);
+    const answer = await CH.insist(() => CH.stream(question(text), signal, partial), tell, signal);
     if (!isNow()) return;
     const [result] = answer.results;
-    end({ result: { ...result, model: answer.model, seconds: answer.seconds.total }, problem: null,
+    end({ result: { ...result, of: text, model: answer.model, seconds: answer.seconds.total }, problem: null,
       words: CH.wordsOf(result.text, result.tokens.target) });
     part("heard").textContent = result.text;
     if (CH.looksAt() && live.words.length) lookAt(live.words[0]);
@@ -144,12 +118,14 @@ function chooser() {
   });
 }
 
+const pairOf = (model) => nameOf(model.source) + " → " + nameOf(model.target);
+
 function drawTop() {
   const other = language() === "zh" ? "en" : "zh", next = isDark() ? "light" : "dark";
   part("live-top").replaceChildren(el("h1", { class: "brand" }, el("b", {}, "Clearhead")), chooser(),
-    CH.controls(CH.button("live-language", other === "zh" ? "中文" : "English", () => choose({ lang: other }),
+    CH.controls(CH.button("live-language", other === "zh" ? "中文" : "English", () => CH.choose({ lang: other }),
       { lang: other === "zh" ? "zh-Hans" : "en" }),
-    CH.button("live-theme", t("theme." + next), () => choose({ theme: theme() === "auto" ? next : "auto" })),
+    CH.button("live-theme", t("theme." + next), () => CH.choose({ theme: chosenTheme() === "auto" ? next : "auto" })),
     CH.key() && !live.needsKey && CH.button("change-key", t("live.key_change"), () => {
       live.needsKey = true;
       draw();
@@ -251,6 +227,7 @@ function drawAnswer() {
   root.setAttribute("aria-busy", isBusy);
   root.setAttribute("lang", live.model ? live.model.target : "");
   root.classList.toggle("stale", isBusy && !partial);
+  root.dataset.of = isBusy || !result ? "" : result.of; // the text that this is the translation of
   part("go").textContent = t(isBusy ? "live.stop" : "live.go");
   if (isBusy) {
     if (partial) root.replaceChildren(partial);
@@ -274,12 +251,13 @@ function mark() {
 }
 
 // Everything anew; the keyboard's focus stays where it was
+CH.redraw = draw;
 function draw() {
   const active = document.activeElement?.id;
-  drawnFor = language() + theme();
+  drawnFor = language() + chosenTheme();
   CH.useTexts(CH.strings[language()]);
   document.documentElement.lang = language() === "zh" ? "zh-Hans" : "en";
-  document.documentElement.dataset.theme = theme();
+  document.documentElement.dataset.theme = chosenTheme();
   drawTop();
   frame();
   drawCount();
@@ -292,15 +270,16 @@ function draw() {
 const changed = CH.changed;
 CH.changed = function (onlyFocus) {
   if (CH.traces.length) changed(onlyFocus);
-  if (drawnFor !== language() + theme()) draw();
+  if (drawnFor !== language() + chosenTheme()) draw();
   else mark();
 };
-addEventListener("hashchange", () => { if (drawnFor !== language() + theme()) draw(); });
+addEventListener("hashchange", () => { if (drawnFor !== language() + chosenTheme()) draw(); });
 
 // The report's page becomes the lower half of this one
-document.querySelector("main").prepend(el("section", { id: "live" }), el("p", { id: "heard", role: "status",
-  "aria-live": "polite" }), el("section", { id: "look", hidden: true }, el("div", { class: "bar" }, el("div", { id: "look-head" }),
-  part("top")), part("opening"), part("tabs"), part("view")));
+document.querySelector("main").prepend(el("section", { id: "live" }),
+  el("p", { id: "heard", role: "status", "aria-live": "polite" }), el("section", { id: "look", hidden: true },
+    el("div", { class: "bar" }, el("div", { id: "look-head" }), part("top")), part("opening"), part("tabs"),
+    part("view")));
 document.body.prepend(el("header", { id: "live-top" }));
 draw();
 start();

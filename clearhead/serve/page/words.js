@@ -3,7 +3,8 @@
 "use strict";
 
 const END = "</s>"; // of each part
-const NO_SPACES = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}\u3000-\u303f\uff00-\uffef]/u;
+const NO_SPACES = // writing that puts none between words, and its punctuation
+  /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}\u3000-\u303f\uff00-\uffef]/u;
 
 /**
  * Where each token stands in the text. A token that is not found there (a byte, a space, an unknown character) counts
@@ -43,7 +44,8 @@ CH.wordsOf = function (text, tokens) {
 };
 
 // The less sure, the stronger the ground
-const ground = (p) => ({ background: "color-mix(in srgb, var(--accent) " + Math.round(52 * (1 - p)) + "%, transparent)" });
+const ground = (p) => ({ background: "color-mix(in srgb, var(--accent) " + Math.round(52 * (1 - p))
+  + "%, transparent)" });
 
 /** The text as nodes, its words marked and ready to be pressed. */
 CH.wordNodes = function (text, words, lang) {

@@ -63,7 +63,7 @@ def _array(items: Json) -> Json:
 _ERROR = _object({"error": TEXT, "code": TEXT, "request_id": TEXT})
 _STATUS = _object({"status": TEXT})
 _LANGUAGE = _object({"code": TEXT, "name": TEXT, "targets": _array(TEXT)})
-_MODEL = _object({"name": TEXT, "source": TEXT, "target": TEXT, "engine": TEXT, "sha256": TEXT})
+_MODEL = _object({"name": TEXT, "source": TEXT, "target": TEXT, "engine": TEXT, "example": TEXT, "sha256": TEXT})
 _GUESS = _object({"confidence": NUMBER, "language": TEXT})
 _DETECTED = _array(_GUESS)
 _TEXT_OR_LIST: Json = {"oneOf": [TEXT, _array(TEXT)]}

@@ -1,5 +1,6 @@
 """The page at / in a real browser, on the real server: what people see is what the API says."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -367,18 +368,19 @@ def test_several_models_can_be_chosen(slow: Running, open_page: Open) -> None:
     (model,) = slow.ask("GET", "/v1/models").json["models"]
     info = {
         **slow.ask("GET", "/v1/info").json,
-        "models": [model, {**model, "name": "other", "source": "de", "target": "fr"}],
+        "models": [{**model, "example": "of its own"}, {**model, "name": "other", "source": "de", "target": "fr"}],
     }
     page.route("**/v1/info", lambda route: route.fulfill(json=info))
     asked: list[str] = []
 
     def as_the_one(route: Route) -> None:
-        body = route.request.post_data_json
+        body = json.loads(route.request.post_data or "")
         asked.append(body["model"])
         route.continue_(post_data={**body, "model": model["name"]})
 
     page.route("**/v1/translate", as_the_one)
     page.reload()
+    expect(page.locator("#translation")).to_have_text("of its own")
     page.select_option("#model", "other")
     expect(page.locator("#translation-name")).to_have_text("Translation (French)")
     expect(page.locator("#translation")).to_contain_text("Zwei Hunde")

@@ -11,6 +11,7 @@ from clearhead.decoding import DecodingOptions
 from clearhead.serve.bodies import json_object
 from clearhead.serve.desk import Desk, Inbox, Sliced
 from clearhead.serve.detection import detect
+from clearhead.serve.engine import _about
 from clearhead.serve.gate import host_name
 from clearhead.serve.messages import LENGTH, LONG, SHORT, Message, messages_from, packed
 from clearhead.serve.metrics import Counter, Histogram
@@ -209,3 +210,8 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(options, "find_spec", lambda name: None if name == "uvicorn" else name)
     with pytest.raises(UserError, match="uvicorn is not installed, which serve needs"):
         require_installed()
+
+
+@pytest.mark.parametrize(("given", "told"), [(None, ""), ("big", "big")])
+def test_a_model_tells_the_example_that_its_recipe_gives(given: str | None, told: str) -> None:
+    assert _about(stub_translator(example=given), "stub")["example"] == told

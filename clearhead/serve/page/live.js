@@ -5,6 +5,7 @@
 const { chosenTheme, el, isDark, language, nameOf, t } = CH;
 const STILL = 350; // milliseconds without a key, after which is translated
 const MOST_WAYS = 4; // translations of one text
+const HARMLESS = ["copied", "split", "protected", "control_characters"]; // warnings of how, not of what
 const part = (id) => document.getElementById(id);
 const live = { info: null, model: null, result: null, words: [], partial: "", problem: null, isBusy: false,
   isStopped: false, seconds: 0, needsKey: false };
@@ -64,7 +65,7 @@ async function translate() {
     if (CH.looksAt() && live.words.length) lookAt(live.words[0]);
   } catch (problem) {
     if (!isNow()) return;
-    if (problem.name === "AbortError") return end({ isStopped: true });
+    if (problem.name === "AbortError") return end({ isStopped: true, problem: null });
     if (!(problem instanceof CH.Refusal)) throw problem;
     if (problem.wantsKey) live.needsKey = true;
     end({ problem, result: null, words: [] });
@@ -201,14 +202,14 @@ function drawWords(root) {
 
 function alternatives() {
   const { result } = live, { parts } = result.tokens;
-  const sure = ({ confidence }) => confidence === null ? "" : el("em", {}, percent(confidence));
   const look = (text, i) => parts.length === 1 && CH.button("look-" + i, t("live.look"), () =>
     {
     CH.look({ model: result.model.name, source: parts[0].source, target: text }, 0);
     CH.bringLook();
   }, { class: "link" });
   return [el("h2", { class: "tag" }, t("live.others")), el("ol", { id: "alternatives" }, result.alternatives.map(
-    (one, i) => el("li", {}, el("span", { lang: live.model.target }, one.text), sure(one), look(one.text, i))))];
+    (one, i) => el("li", {}, el("span", { lang: live.model.target }, one.text),
+      el("em", {}, t("beam.final", { score: CH.num(one.score) })), look(one.text, i))))];
 }
 
 const percent = (share) => Math.round(100 * share) + " %";
@@ -218,7 +219,8 @@ function drawMore() {
   part("sureness").replaceChildren(...(result && live.words.length ? [CH.sureLegend(),
     result.confidence === null ? "" : t("live.confidence", { share: percent(result.confidence) })] : []));
   part("more").replaceChildren(...(!result ? [] : [
-    result.warnings.length ? el("ul", { id: "warnings" }, result.warnings.map((word) => el("li", {}, told(word)))) : "",
+    result.warnings.length ? el("ul", { id: "warnings" }, result.warnings.map((word) => el("li",
+      { class: HARMLESS.includes(word) ? "note" : null }, told(word)))) : "",
     live.words.length ? CH.note("live.press") : "", ...(result.alternatives.length ? alternatives() : [])]));
 }
 

@@ -161,6 +161,15 @@ def test_a_slow_engine_shows_that_it_works_and_can_be_stopped(slow: Running, ope
     assert page.inner_text("#go") == "Translate"
 
 
+def test_the_translation_is_seen_while_it_is_made(slow: Running, open_page: Open) -> None:
+    page = open_page(slow)
+    enter(page, "one")
+    page.fill("#text", "two three")
+    page.wait_for_selector('#translation[aria-busy=true]:has-text("two three")')  # greedy; the beam takes as long
+    assert page.locator("#alternatives li").first.inner_text().startswith("on")
+    expect(page.locator("#alternatives li").first).to_contain_text("two thre")
+
+
 def test_a_lost_connection_is_said_and_recovered(server: Running, open_page: Open) -> None:
     page = open_page(server, fails=True)
     enter(page, TEXT)
@@ -293,12 +302,14 @@ def test_a_file_goes_on_after_a_loss_and_leaves_what_cannot_be_done(
     assert Path(download.value.path()).read_text().split("\n") == ["one", "a number", "three"]
 
 
-def test_a_file_can_be_cancelled(slow: Running, open_page: Open, tmp_path: Path) -> None:
-    source = tmp_path / "lines.txt"
-    source.write_text("\n".join(f"line {i}" for i in range(101)), encoding="utf-8")
+def test_a_file_can_be_dropped_and_cancelled(slow: Running, open_page: Open) -> None:
     page = open_page(slow)
     enter(page, "one")
-    page.set_input_files("#choose-file", source)
+    dropped = page.evaluate_handle(
+        "text => { const all = new DataTransfer(); all.items.add(new File([text], 'lines.txt')); return all; }",
+        "\n".join(f"line {i}" for i in range(101)),
+    )
+    page.dispatch_event("#opening", "drop", {"dataTransfer": dropped})
     expect(page.locator("#bar")).to_have_attribute("max", "101")
     page.click("#cancel-file")
     expect(page.locator("#file")).to_contain_text("Cancelled.")
@@ -353,6 +364,8 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(model: Path, open_page: Open, tm
             page.fill("#key", wrong)
             page.press("#key", "Enter")
             expect(page.locator("#status")).to_contain_text("does not know this key")
+            page.fill("#text", TEXT)  # nobody is asked
+            assert page.input_value("#key") == wrong
         page.fill("#key", KEY)
         page.press("#key", "Enter")
         expect(page.locator("#status")).to_contain_text("Done")

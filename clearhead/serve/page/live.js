@@ -9,10 +9,12 @@ const HARMLESS = ["copied", "split", "protected", "control_characters"]; // warn
 const part = (id) => document.getElementById(id);
 const live = { info: null, model: null, result: null, words: [], partial: "", problem: null, isBusy: false,
   isStopped: false, seconds: 0, needsKey: false };
-let turn = 0, asking = new AbortController(), waiting, clock, example = "", drawnFor = "";
+let turn = 0, starts = 0, asking = new AbortController(), waiting, clock, example = "", drawnFor = "";
 
 const box = el("textarea", { id: "text", rows: 5, spellcheck: "false", autocapitalize: "off", input: typed,
   keydown: (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) translate(); } });
+
+const keyBox = el("input", { id: "key", type: "password", autocomplete: "off", required: true });
 
 CH.live = () => live;
 
@@ -83,22 +85,26 @@ function takeExample() {
 }
 
 async function start() {
-  live.needsKey = false;
-  const tell = (problem) => { live.problem = problem; drawStatus(); };
+  const mine = ++starts, isNow = () => mine === starts;
+  const tell = (problem) => { if (isNow()) { live.problem = problem; drawStatus(); } };
+  tell(null);
   try {
     const settings = await CH.insist(() => CH.ask("frontend/settings"), tell);
     if (settings.keyRequired && !CH.key()) throw new CH.Refusal("key_needed");
-    live.info = await CH.insist(async () => {
-      const info = await CH.ask("v1/info");
-      if (info.models.length) return info;
+    const info = await CH.insist(async () => {
+      const told = await CH.ask("v1/info");
+      if (told.models.length) return told;
       throw new CH.Refusal("starting");
     }, tell);
+    if (!isNow()) return;
+    keyBox.value = "";
+    Object.assign(live, { info, model: info.models[0], needsKey: false, problem: null });
   } catch (problem) {
     if (!(problem instanceof CH.Refusal)) throw problem;
-    Object.assign(live, { needsKey: problem.wantsKey, problem });
+    if (!isNow()) return;
+    Object.assign(live, { info: null, model: null, needsKey: problem.wantsKey, problem });
     return draw();
   }
-  Object.assign(live, { model: live.info.models[0], problem: null });
   takeExample();
   draw();
   return translate();
@@ -138,7 +144,7 @@ function keyForm() {
   if (!live.needsKey) return "";
   const take = (event) => {
     event.preventDefault();
-    const key = part("key").value.trim();
+    const key = keyBox.value.trim();
     if (!/^[\x21-\x7e]+$/.test(key)) {
       live.problem = new CH.Refusal("invalid_key");
       return drawStatus();
@@ -147,7 +153,7 @@ function keyForm() {
     return start();
   };
   return el("form", { class: "controls", id: "key-form", submit: take }, el("label", { for: "key" }, t("live.key")),
-    el("input", { id: "key", type: "password", autocomplete: "off", required: true }),
+    keyBox,
     el("button", { id: "use-key" }, t("live.key_use")), el("span", { class: "note" }, t("live.key_note")));
 }
 

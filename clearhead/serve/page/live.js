@@ -79,7 +79,7 @@ const sentenceOf = (word) => ({ model: live.result.model.name, ...live.result.to
 const lookAt = (word) => CH.look(sentenceOf(word), word.step);
 
 function takeExample() {
-  if (box.value !== example) return; // somebody has typed
+  if (box.value !== example || document.activeElement === box) return; // somebody has typed, or is about to
   const { source, example: own } = live.model, key = "example." + source;
   example = box.value = own || (CH.hasText(key) ? t(key) : "");
 }

@@ -21,6 +21,7 @@ class DataOptions:
     max_ratio: float = 9.0  # so are pairs of which one side has this many times the other's tokens
     max_dropped: float = 0.2  # more than this share of pairs left out is an error
     task: str = "translate"  # translate: pairs of lines | generate: plain text, to be continued
+    example: str | None = None  # a source text that the server's page shows first
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:

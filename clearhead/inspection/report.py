@@ -31,13 +31,18 @@ def report(traces: Sequence[dict[str, Any]]) -> str:
 
     html = SCRIPT.sub(script, STYLESHEET.sub(style, page_file("index.html")))
     html = html.replace(START, START + policy(styles, scripts), 1)
-    strings = {language: json.loads(page_file(f"{language}.json")) for language in LANGUAGES}
-    return _filled(_filled(html, "strings", strings), "traces", list(traces))
+    strings = {language: texts(language) for language in LANGUAGES}
+    return filled(filled(html, "strings", strings), "traces", list(traces))
 
 
 def page_file(name: str) -> str:
     """The text of one of the page's files."""
     return (PAGE / name).read_text(encoding="utf-8")
+
+
+def texts(language: str) -> dict[str, dict[str, str]]:
+    """What the page says, in groups."""
+    return json.loads(page_file(f"{language}.json"))
 
 
 def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
@@ -58,7 +63,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _filled(html: str, name: str, content: Any) -> str:
+def filled(html: str, name: str, content: Any) -> str:
     """The JSON goes into the element of that name; nothing that it says can end the element, for it has no `<`."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     before, start, after = html.partition(f'<script type="application/json" id="{name}">')

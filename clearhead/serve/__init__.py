@@ -4,7 +4,8 @@ options         where it listens, and the limits that /v1/info shows
 server          binding, signals, draining: `clearhead serve`
 protocol        HTTP/1.1 on uvicorn with deadlines for slow senders and slow readers
 gate            what every request passes (name, origin, key) and every answer gets (headers, log, metrics)
-app             the routes, and the page's files
+app             the routes
+front_page      the page at /: the report's files and those of page/, with the texts of both
 libretranslate  the contract that LibreTranslate's clients know
 api, requests   /v1, streams included, and what it takes, as dataclasses
 describing      what the server tells of itself: health, models, limits, metrics

@@ -1,8 +1,6 @@
 """The routes, and how what goes wrong in them is told."""
 
-import mimetypes
 from collections.abc import Awaitable, Callable
-from importlib.resources import files
 from typing import cast
 
 from starlette.applications import Starlette
@@ -12,13 +10,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from . import api, describing, libretranslate
+from .front_page import page_files
 from .gate import Gate, refusal_response
 from .refusal import RefusedError
 from .service import GoneError, Service
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 CODES = {404: "not_found", 405: "method_not_allowed"}
-INDEX = "index.html"
 
 
 def make_app(service: Service) -> Gate:
@@ -50,19 +48,6 @@ def make_app(service: Service) -> Gate:
     libretranslate.language_name("en")  # loads all names, before anybody waits for them
     app.state.service = service
     return Gate(app, service, known, {page.path for page in pages})
-
-
-def page_files() -> dict[str, tuple[bytes, str]]:
-    """The page, if it is there: path -> content and type. Read once; no path from a request ever reaches the disk."""
-    folder = files("clearhead").joinpath("inspection", "page")
-    if not folder.is_dir():
-        return {}
-    found = {
-        f"/{file.name}": (file.read_bytes(), mimetypes.guess_type(file.name)[0] or "application/octet-stream")
-        for file in folder.iterdir()
-        if file.is_file() and not file.name.startswith((".", "_"))
-    }
-    return found | ({"/": found[f"/{INDEX}"]} if f"/{INDEX}" in found else {})
 
 
 def _file(content: bytes, kind: str) -> Endpoint:

@@ -273,14 +273,17 @@ def _sureness(one: Translation) -> dict[str, Any]:
 
 
 def _tokens(translator: Translator, best: Translation) -> dict[str, Any]:
-    """Of all parts in a row; each part of the target ends with `</s>`."""
+    """Of all parts in a row, and what the parts say; each part of the target ends with `</s>`."""
     source: list[str] = []
     target: list[dict[str, Any]] = []
+    parts: list[dict[str, str]] = []
     for decoded, scores in zip(best.decoded, translator.score(best.decoded), strict=True):
         source += translator.source_tokenizer.pieces(decoded.source)
         pieces = [*translator.target_tokenizer.pieces(decoded.target), END]
         target += [{"piece": piece, "log_probability": one} for piece, one in zip(pieces, scores, strict=True)]
-    return {"source": source, "target": target}
+        said = translator.source_tokenizer.decode(decoded.source), translator.target_tokenizer.decode(decoded.target)
+        parts.append(dict(zip(("source", "target"), said, strict=True)))
+    return {"source": source, "target": target, "parts": parts}
 
 
 def _scored(translator: Translator, target: list[int], scores: list[float]) -> dict[str, Any]:

@@ -111,6 +111,7 @@ def _about(translator: Translator, name: str) -> dict[str, Any]:
         "engine": translator.engine.name,
         "beam": translator.decoding.beam,
         "calibrated": translator.calibration is not None,
+        "example": translator.config.get("data", {}).get("example") or "",
         "sha256": read_manifest(translator.folder)[WEIGHTS].sha256 if translator.folder else "",
     }
 

@@ -63,7 +63,7 @@ def _array(items: Json) -> Json:
 _ERROR = _object({"error": TEXT, "code": TEXT, "request_id": TEXT})
 _STATUS = _object({"status": TEXT})
 _LANGUAGE = _object({"code": TEXT, "name": TEXT, "targets": _array(TEXT)})
-_MODEL = _object({"name": TEXT, "source": TEXT, "target": TEXT, "engine": TEXT, "sha256": TEXT})
+_MODEL = _object({"name": TEXT, "source": TEXT, "target": TEXT, "engine": TEXT, "example": TEXT, "sha256": TEXT})
 _GUESS = _object({"confidence": NUMBER, "language": TEXT})
 _DETECTED = _array(_GUESS)
 _TEXT_OR_LIST: Json = {"oneOf": [TEXT, _array(TEXT)]}
@@ -76,6 +76,7 @@ _TRANSLATED = _object(
     optional=("alternatives", "detectedLanguage"),
 )
 _TOKEN = _object({"piece": TEXT, "log_probability": NUMBER})
+_PART = _object({"source": TEXT, "target": TEXT})
 _RESULT = _object(
     {
         "text": TEXT,
@@ -83,7 +84,7 @@ _RESULT = _object(
         "confidence": SURE,
         "warnings": _array(TEXT),
         "alternatives": _array(_object({"text": TEXT, "score": NUMBER, "confidence": SURE})),
-        "tokens": _object({"source": _array(TEXT), "target": _array(_TOKEN)}),
+        "tokens": _object({"source": _array(TEXT), "target": _array(_TOKEN), "parts": _array(_PART)}),
     },
     optional=("tokens",),
 )

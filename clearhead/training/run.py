@@ -53,7 +53,7 @@ from .validation import Sample, calibrate, translate_validation, validation_loss
 # Options that may change between the calls of one run: they do not change what a step computes (micro_tokens only in
 # the last digits, and whoever ran out of memory must be able to lower it).
 NOT_THE_STEP = "steps minutes patience samples grace collective_timeout average keep_best decode_pairs save_every"
-MAY_CHANGE = {f"training.{name}" for name in (*NOT_THE_STEP.split(), "micro_tokens", "tensorboard")}
+MAY_CHANGE = {f"training.{name}" for name in (*NOT_THE_STEP.split(), "micro_tokens", "tensorboard")} | {"data.example"}
 # Validation pairs translated at the end, for the scores and for their calibration: so many times those of each
 # validation, which keeps the cost in proportion and does not depend on the machine, but no more than are of use.
 CALIBRATED, MOST_CALIBRATED = 5, 1000

@@ -1,7 +1,6 @@
 """The page in a real browser: what was planted is read back from what people see, and nothing else is asked for."""
 
 import re
-import shutil
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,9 @@ from clearhead.inspection.report import report
 from tests.inspection.planted import HEAD, LAYER, PLANTED, SOURCE, TARGET, packed, planted_trace, rnn_trace, unpacked
 
 pytest.importorskip("playwright")
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
+
+from tests.browsing import chromium, tab_to
 
 pytestmark = pytest.mark.slow
 
@@ -27,14 +28,8 @@ Open = Callable[..., Page]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        own = playwright.chromium.executable_path
-        found = own if Path(own).exists() else shutil.which("chromium") or shutil.which("google-chrome")
-        if not found:
-            pytest.skip("no Chromium: neither Playwright's own nor one on the PATH")
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -80,15 +75,6 @@ def cells_of_table(page: Page, name: str) -> list[tuple[int, int, float]]:
 
 def difference(page: Page, selector: str) -> float:
     return float(page.get_attribute(selector, "data-difference") or "nan")
-
-
-def tab_to(page: Page, selector: str) -> None:
-    """Press Tab until the focus is there."""
-    for _ in range(40):
-        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
-            return
-        page.keyboard.press("Tab")
-    raise AssertionError(f"{selector} is not reached by Tab")
 
 
 def test_ribbons_join_what_was_planted(open_page: Open) -> None:

@@ -58,6 +58,7 @@ def test_tokens_have_the_probabilities_that_score_gives(server: Running) -> None
     for one, other in zip(tokens, scored["tokens"], strict=True):
         assert one["log_probability"] == pytest.approx(other["log_probability"], abs=1e-5)
     assert scored["mean"] == pytest.approx(result["score"], abs=1e-4)
+    assert result["tokens"]["parts"] == [{"source": TEXTS[0], "target": result["text"]}]
 
 
 def test_scores_and_tokens_are_those_of_the_translator(server: Running, own: Translator) -> None:

@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from clearhead.decoding import DecodingOptions
 from clearhead.serve.bodies import json_object
 from clearhead.serve.desk import Desk, Inbox, Sliced
 from clearhead.serve.detection import detect
+from clearhead.serve.engine import _about
 from clearhead.serve.gate import host_name
 from clearhead.serve.messages import LENGTH, LONG, SHORT, Message, messages_from, packed
 from clearhead.serve.metrics import Counter, Histogram
@@ -212,16 +212,6 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         require_installed()
 
 
-def test_the_page_is_served_from_memory_by_its_names_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from clearhead.serve import app
-
-    monkeypatch.setattr(app, "files", lambda _: tmp_path)
-    assert app.page_files() == {}
-    page = tmp_path / "inspection" / "page"
-    (page / "deeper").mkdir(parents=True)
-    for name in ("index.html", "page.js", "page.css", ".hidden", "__init__.py"):
-        (page / name).write_text(name)
-    found = app.page_files()
-    assert set(found) == {"/", "/index.html", "/page.js", "/page.css"}
-    assert found["/"] == found["/index.html"] == (b"index.html", "text/html")
-    assert found["/page.js"][1] in ("text/javascript", "application/javascript")
+@pytest.mark.parametrize(("given", "told"), [(None, ""), ("big", "big")])
+def test_a_model_tells_the_example_that_its_recipe_gives(given: str | None, told: str) -> None:
+    assert _about(stub_translator(example=given), "stub")["example"] == told

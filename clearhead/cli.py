@@ -327,6 +327,10 @@ def inspect(
         str | None, typer.Option(metavar="KIND:LAYER:HEAD", help="Which head to show, such as cross:2:1; see --svg.")
     ] = None,
     compare: Annotated[Path | None, typer.Option(metavar="MODEL", help="A second model, for the report.")] = None,
+    health: Annotated[
+        Path | None,
+        typer.Option(help="Signs of trouble in each line of standard input: .html, .csv or .json; TEXT is -."),
+    ] = None,
     beam: Annotated[int | None, typer.Option(min=1, help="1 is greedy search; else as in the recipe.")] = None,
     plain: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters alone.")] = False,
 ) -> None:
@@ -335,8 +339,11 @@ def inspect(
     Layers and heads are counted from 1. With --svg, --head cross:2:1 draws one head, cross:2 all heads of a layer,
     and cross all heads of all layers.
     """
-    from clearhead.translator.looking import Wanted, look
+    from clearhead.translator.looking import Wanted, look, look_at_lines
 
+    if health is not None:
+        look_at_lines(model, text, health, beam)
+        return
     files = [path for path in (html, as_json, svg) if path is not None]
     look(model, text, Wanted(target, beam, top, steps, lattice, files, head, compare, plain))
 

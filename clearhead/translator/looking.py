@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clearhead.errors import USAGE, UserError
+from clearhead.inspection.health import health_row, write_health
 from clearhead.inspection.saving import HeadName, parse_head, save
 from clearhead.inspection.terminal import Style, lattice_lines, matrix, print_lines, print_trace, runners_up
 from clearhead.inspection.trace import Trace
+from clearhead.progress import progress
 
 from .translator import Translator, load
 
@@ -58,6 +60,25 @@ def look(model: Path, text: str, wanted: Wanted) -> None:
     else:
         print_trace(trace, plain_ascii=wanted.ascii)
         _say_next(model, text, wanted)
+
+
+def look_at_lines(model: Path, text: str, out: Path, beam: int | None = None) -> None:
+    """The health of every sentence of standard input that is not blank."""
+    if text != "-":
+        raise UserError(
+            "HEALTH", "--health reads sentences from standard input; expected - in place of the text", USAGE
+        )
+    write_health([], out)  # whatever is wrong with the file is said before the work
+    translator = load(model, engine="native")
+    lines = [line.strip() for line in sys.stdin]
+    rows = []
+    with progress("looking") as bar:
+        for number, line in enumerate(lines, 1):
+            if line:
+                rows.append(health_row(number, translator.inspect(line, beam=beam)))
+            bar.update(number, len(lines), "sentences")
+    write_health(rows, out)
+    print(f"clearhead: wrote {out}, {len(rows):,} sentences", file=sys.stderr)
 
 
 def _trace(translator: Translator, text: str, wanted: Wanted, head: HeadName | None) -> Trace:

@@ -1,7 +1,9 @@
 """`clearhead inspect`: what it prints and writes is the trace of the translation that it names."""
 
+import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,6 +108,43 @@ def test_what_cannot_be_shown_is_said_in_one_line(
     assert given == code
     assert found in err
     assert err.count("\n") == 1
+
+
+HEALTH_LINES = f"{TEXT}\n\ndig a <b>j</b>\nbig cage\n"
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "html"])
+def test_the_health_of_many_lines(
+    inspect: Command, translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(HEALTH_LINES))
+    path = tmp_path / f"health.{ending}"
+    code, _, err = inspect("-", "--health", str(path))
+    assert (code, "3 sentences" in err) == (OK, True)
+    text = path.read_text(encoding="utf-8")
+    traces = {line: translator.inspect(source) for line, source in ((1, TEXT), (3, "dig a <b>j</b>"), (4, "big cage"))}
+    scores = {line: sum(step.logp for step in trace.steps) / len(trace.steps) for line, trace in traces.items()}
+    worst_first = sorted(scores, key=lambda line: scores[line])
+    if ending == "json":
+        rows = json.loads(text)
+        assert [row["line"] for row in rows] == worst_first
+        assert rows[0]["score"] == pytest.approx(scores[worst_first[0]], abs=1e-4)
+        assert rows[0]["unread"] == len(traces[worst_first[0]].health()["unread"])
+    elif ending == "csv":
+        assert [int(row["line"]) for row in csv.DictReader(io.StringIO(text))] == worst_first
+    else:
+        assert [int(line) for line in re.findall(r"<tr><td>(\d+)</td>", text)] == worst_first
+        assert "&lt;b&gt;j" in text
+        assert "<b>" not in text
+        assert "http" not in text.replace("http-equiv", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"), [(["a", "--health", "a.csv"], "expected -"), (["-", "--health", "a.txt"], "'.txt'")]
+)
+def test_health_that_cannot_be_written(inspect: Command, arguments: list[str], found: str) -> None:
+    code, _, err = inspect(*arguments)
+    assert (code, found in err) == (USAGE, True)
 
 
 def test_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from html import escape
 from pathlib import Path
 
+from clearhead.checkpoint.disk import disk_errors
 from clearhead.errors import USAGE, UserError
 
 from .report import policy
@@ -84,7 +85,8 @@ def write_health(rows: Iterable[Row], path: Path) -> None:
             text = _page(ordered)
         case _:
             raise UserError("ENDING", f"{path} ends in {path.suffix!r}; expected .html, .csv or .json", USAGE)
-    path.write_text(text, encoding="utf-8", newline="")
+    with disk_errors(f"cannot write {path}", path.parent, len(text), "nothing"):
+        path.write_text(text, encoding="utf-8", newline="")
 
 
 def _page(rows: list[dict[str, object]]) -> str:

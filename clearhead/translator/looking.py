@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clearhead.errors import USAGE, UserError
-from clearhead.inspection.health import health_row, write_health
+from clearhead.errors import USAGE, UserError, warning_line
+from clearhead.inspection.health import Row, health_row, write_health
 from clearhead.inspection.saving import HeadName, parse_head, save
 from clearhead.inspection.terminal import Style, lattice_lines, matrix, print_lines, print_trace, runners_up
 from clearhead.inspection.trace import Trace
@@ -75,10 +75,19 @@ def look_at_lines(model: Path, text: str, out: Path, beam: int | None = None) ->
     with progress("looking") as bar:
         for number, line in enumerate(lines, 1):
             if line:
-                rows.append(health_row(number, translator.inspect(line, beam=beam)))
+                rows += _health(translator, number, line, beam)
             bar.update(number, len(lines), "sentences")
     write_health(rows, out)
     print(f"clearhead: wrote {out}, {len(rows):,} sentences", file=sys.stderr)
+
+
+def _health(translator: Translator, number: int, line: str, beam: int | None) -> list[Row]:
+    """Nothing, and a warning, for a sentence that cannot be looked at: the others are."""
+    try:
+        return [health_row(number, translator.inspect(line, beam=beam))]
+    except UserError as error:
+        print(warning_line(error.code, f"line {number} is left out: {error}"), file=sys.stderr)
+        return []
 
 
 def _trace(translator: Translator, text: str, wanted: Wanted, head: HeadName | None) -> Trace:

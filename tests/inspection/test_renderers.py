@@ -100,6 +100,14 @@ def test_the_terminal_has_it(planted: Trace, plain_ascii: bool) -> None:
     assert plain_ascii == all(ord(character) < 128 for character in "".join(rows) if character not in "你好␣")
 
 
+def test_each_axis_has_the_tokens_of_its_side(planted: Trace) -> None:
+    """A row of the decoder has the name of the token that it writes, a column that of the token that is read."""
+    source, target = (["b", "␣", "a", "<", "你", "</s>"], ["<s>", "你", "&", "c", ">", "好", "</s>"])
+    assert planted.labels("encoder") == (source, source)
+    assert planted.labels("decoder") == (target[1:], target[:-1])
+    assert planted.labels("cross") == (target[1:], source)
+
+
 def test_chinese_stands_in_line(planted: Trace) -> None:
     rows = [str(row) for row in matrix(planted, "cross", 1, 2, Style(100))]
     assert len({cell_len(row[: row.index("→")]) for row in rows[1:7]}) == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.cli import run
-from clearhead.errors import MISSING, OK, USAGE, exit_code_of
+from clearhead.errors import DISK, MISSING, OK, USAGE, exit_code_of
 from clearhead.translator import Translator, load
 from tests.tiny_model import write_model
 
@@ -140,11 +140,25 @@ def test_the_health_of_many_lines(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "found"), [(["a", "--health", "a.csv"], "expected -"), (["-", "--health", "a.txt"], "'.txt'")]
+    ("arguments", "expected", "found"),
+    [
+        (["a", "--health", "a.csv"], USAGE, "expected -"),
+        (["-", "--health", "a.txt"], USAGE, "'.txt'"),
+        (["-", "--health", "no/such/folder/a.csv"], DISK, "cannot write no/such/folder/a.csv"),
+    ],
 )
-def test_health_that_cannot_be_written(inspect: Command, arguments: list[str], found: str) -> None:
+def test_health_that_cannot_be_written(inspect: Command, arguments: list[str], expected: int, found: str) -> None:
     code, _, err = inspect(*arguments)
-    assert (code, found in err) == (USAGE, True)
+    assert (code, found in err, err.count("\n")) == (expected, True, 1)
+
+
+def test_a_sentence_that_cannot_be_looked_at_does_not_cost_the_others(
+    inspect: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"big\n{'a ' * 513}\ncage\n"))
+    code, _, err = inspect("-", "--health", str(tmp_path / "a.json"))
+    assert (code, "line 2 is left out: the source has 513 tokens" in err) == (OK, True)
+    assert sorted(row["line"] for row in json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))) == [1, 3]
 
 
 def test_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

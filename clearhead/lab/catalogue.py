@@ -64,5 +64,5 @@ def find(names: Sequence[str]) -> list[Experiment]:
     for name in names:
         if name not in EXPERIMENTS:
             hint = nearest(name, EXPERIMENTS)
-            raise UserError("NO_EXPERIMENT", f"there is no experiment {name!r}{hint}. See 'clearhead lab list'", USAGE)
+            raise UserError("NO_EXPERIMENT", f"there is no experiment {name!r}{hint} (see 'clearhead lab list')", USAGE)
     return [EXPERIMENTS[name] for name in dict.fromkeys(names)]

@@ -45,7 +45,7 @@ class Task:
 
 def require_task(translator: Translator) -> None:
     """That the model translates: one that continues text has no use for a source."""
-    if translator.config.get("data", {}).get("task", "translate") != "translate":
+    if translator.task != "translate":
         message = "this model was trained to continue text, not to translate; use clearhead generate"
         raise UserError("TASK", message, USAGE)
 

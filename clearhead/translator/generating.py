@@ -16,7 +16,7 @@ LENGTH = 120  # tokens that are written
 def load_generator(path: Path) -> Translator:
     """The model in a run folder or a model folder, if it was trained to continue text."""
     translator = load(path, engine="native")
-    if translator.config.get("data", {}).get("task") != "generate":
+    if translator.task != "generate":
         message = f"{path} was trained to translate, not to continue text; use clearhead translate"
         raise UserError("TASK", message, USAGE)
     return translator

@@ -69,6 +69,11 @@ class Translator:
         data = self.config.get("data", {})
         return data.get("source_language") or "und", data.get("target_language") or "und"
 
+    @property
+    def task(self) -> str:
+        """What the model was trained for: translate or generate."""
+        return self.config.get("data", {}).get("task", "translate")
+
     def translate(
         self,
         texts: str | Sequence[str],

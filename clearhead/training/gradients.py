@@ -27,8 +27,11 @@ OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 class Gradients:
     """Adds to the gradients of `model`, which the caller clears."""
 
-    def __init__(self, model: Model, prepared: Prepared, settings: Settings, team: Team, device: str) -> None:
+    def __init__(
+        self, model: Model, prepared: Prepared, settings: Settings, steps: int, team: Team, device: str
+    ) -> None:
         self._model, self._prepared, self._settings = model, prepared, settings
+        self._agrees_after = int(settings.training.agreement_from * steps)
         self._team, self._device = team, device
         self._lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
 
@@ -52,12 +55,15 @@ class Gradients:
         If memory is short once, it goes on in smaller pieces from then on.
         """
         step = here.step + 1
+        training = self._settings.training
+        agreement = training.agreement if step > self._agrees_after else 0.0
         for attempt in range(2):
-            torch.manual_seed(_mix(self._settings.training.seed, step, self._team.rank))
+            torch.manual_seed(_mix(training.seed, step, self._team.rank))
             try:
                 failpoint(f"train.step.{step}")
-                batches = [self._batch(some, here.epoch) for some in self._pieces(rows, here.micro_tokens)]
-                loss = backward(self._model, batches, self._settings.training.label_smoothing, tokens)
+                at_a_time = here.micro_tokens // 2 if agreement else here.micro_tokens
+                batches = [self._batch(some, here.epoch) for some in self._pieces(rows, at_a_time)]
+                loss = backward(self._model, batches, training.label_smoothing, tokens, agreement)
                 return loss, sum(batch.tokens for batch in batches)
             except (RuntimeError, MemoryError) as error:
                 if not (isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)):

@@ -57,7 +57,7 @@ class Trainer:
         self.model = build(settings.model).to(self.device)
         multiply_in(self.model, getattr(torch, plan.precision))
         self.optimizer = make_optimizer(self.model, self.options)
-        self.gradients = Gradients(self.model, prepared, settings, team, self.device)
+        self.gradients = Gradients(self.model, prepared, settings, plan.steps, team, self.device)
         self.position = Position(micro_tokens=self.options.micro_tokens)
         self.log, self.bad_batches = Log(run / "log.jsonl"), Log(run / "bad_batches.jsonl")
         self.board = Board(run / "tensorboard") if self.options.tensorboard and team.leads else None

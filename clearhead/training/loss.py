@@ -81,7 +81,7 @@ class _FusedLoss(torch.autograd.Function):
                 of_bias += p.sum(0)
             p = p.to(low.dtype)
             torch.mm(p, low, out=of_some)
-            _add_product(of_weight, p, some)
+            add_product(of_weight, p, some)
         if wants_gradients:  # - ε/V for every word, left out above because it is the same for all
             of_rows -= smoothing * low.mean(0)
             of_weight -= smoothing / V * low_rows.sum(0, dtype=weight.dtype)
@@ -97,7 +97,7 @@ class _FusedLoss(torch.autograd.Function):
         return of_rows * scale[0], of_weight * scale[0], of_bias, None, None, None
 
 
-def _add_product(total: Tensor, p: Tensor, rows: Tensor) -> None:
+def add_product(total: Tensor, p: Tensor, rows: Tensor) -> None:
     """total (V, D) += pᵀ rows, summed in float32 whatever type the product is in."""
     if p.dtype == total.dtype:
         total.addmm_(p.t(), rows)

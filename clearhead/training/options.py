@@ -18,6 +18,8 @@ class TrainingOptions:
     warmup: int | None = None  # updates until the peak
     schedule: str = "cosine"  # cosine, down to nothing at the last step | inverse-sqrt | paper (section 5.3)
     label_smoothing: float = 0.1  # ε_ls
+    agreement: float = 0.0  # R-Drop's α: pairs are read twice, and predictions that differ cost so much; 5 is usual
+    agreement_from: float = 0.0  # share of the steps before it begins: steps with it take twice as long
     clip: float = 1.0  # gradients longer than this are shortened to it; 0: never
     beta1: float = 0.9  # Adam
     beta2: float = 0.98
@@ -43,14 +45,14 @@ class TrainingOptions:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; expected at least 1")
-        for name in ["patience", "samples", "decode_pairs", "clip"]:
+        for name in ["patience", "samples", "decode_pairs", "clip", "agreement"]:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected at least 0")
         if self.schedule not in SCHEDULES:
             raise ValueError(f"schedule is {self.schedule!r}; expected one of {', '.join(SCHEDULES)}")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision is {self.precision!r}; expected one of {', '.join(PRECISIONS)}")
-        for name in ["label_smoothing", "beta1", "beta2"]:
+        for name in ["label_smoothing", "beta1", "beta2", "agreement_from"]:
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected a number from 0 up to, but not, 1")
         for name in ["minutes", "peak_rate", "collective_timeout", "grace", "epsilon"]:

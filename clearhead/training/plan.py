@@ -248,20 +248,24 @@ def _measure(settings: Settings, prepared: Prepared) -> tuple[str, int, int, flo
 
 def _time_steps(settings: Settings, prepared: Prepared, precision: str, processes: int, threads: int) -> float:
     """Seconds of one process's share of an update, on batches from all over the corpus."""
+    training = settings.training
     torch.set_num_threads(threads)
     state = torch.get_rng_state()
     device = pick_device()
     model = build(settings.model).to(device)
     multiply_in(model, getattr(torch, precision))
-    optimizer = make_optimizer(model, settings.training)
-    batches = _batches(prepared, settings.training)
+    optimizer = make_optimizer(model, training)
+    batches = _batches(prepared, training)
     picked = [batches[i * len(batches) // 3] for i in range(3)]
-    seconds = []
-    for turn, rows in enumerate([picked[0], *picked]):
-        pairs = pairs_of(prepared, rows[::processes]).to(device)
-        started = time.perf_counter()
-        float(update(model, [pairs], optimizer, rate=0.0, smoothing=settings.training.label_smoothing))
-        if turn:  # the first is slow
+    smoothing, agreement, late = training.label_smoothing, training.agreement, training.agreement_from
+    total = 0.0
+    for weight, share in [(0.0, late), (agreement, 1 - late)] if agreement else [(0.0, 1.0)]:
+        seconds = []
+        for rows in [picked[0], *picked]:
+            pairs = pairs_of(prepared, rows[::processes]).to(device)
+            started = time.perf_counter()
+            float(update(model, [pairs], optimizer, 0.0, smoothing, weight))
             seconds.append(time.perf_counter() - started)
+        total += share * float(np.mean(seconds[1:]))  # the first is slow
     torch.set_rng_state(state)
-    return float(np.mean(seconds))
+    return total

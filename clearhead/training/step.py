@@ -10,6 +10,7 @@ from clearhead.data.batching import Batch, make_batch
 from clearhead.data.prepare import Prepared
 from clearhead.model import Seq2Seq
 
+from .agreement import agreeing_loss
 from .loss import batch_loss
 from .options import TrainingOptions
 
@@ -34,11 +35,14 @@ def pairs_of(prepared: Prepared, rows: np.ndarray) -> Batch:
     return make_batch([(source[int(row)].tolist(), target[int(row)].tolist()) for row in rows])
 
 
-def backward(model: Seq2Seq, batches: Sequence[Batch], smoothing: float, tokens: int) -> Tensor:
+def backward(model: Seq2Seq, batches: Sequence[Batch], smoothing: float, tokens: int, agreement: float = 0.0) -> Tensor:
     """Add the gradients of these batches, whose loss is divided by `tokens`; that loss."""
     total = torch.zeros(())
     for batch in batches:
-        loss = batch_loss(model, batch, smoothing, tokens)
+        if agreement:
+            loss = agreeing_loss(model, batch, smoothing, agreement, tokens)
+        else:
+            loss = batch_loss(model, batch, smoothing, tokens)
         loss.backward()
         total += loss.detach().cpu()
     return total
@@ -50,11 +54,16 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def update(
-    model: Seq2Seq, batches: Sequence[Batch], optimizer: torch.optim.Optimizer, rate: float, smoothing: float
+    model: Seq2Seq,
+    batches: Sequence[Batch],
+    optimizer: torch.optim.Optimizer,
+    rate: float,
+    smoothing: float,
+    agreement: float = 0.0,
 ) -> Tensor:
     """Change the weights by one step at this rate; the mean loss per target token of all batches before it."""
     set_rate(optimizer, rate)
-    loss = backward(model, batches, smoothing, sum(batch.tokens for batch in batches))
+    loss = backward(model, batches, smoothing, sum(batch.tokens for batch in batches), agreement)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     return loss

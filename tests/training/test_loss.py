@@ -75,13 +75,13 @@ def test_the_fused_loss_is_torch_s(
 
 def test_chunks_are_as_small_as_told(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
-    add_product = loss_module._add_product
+    add_product = loss_module.add_product
 
     def counted(total: Tensor, p: Tensor, rows: Tensor) -> None:
         sizes.append(len(rows))
         add_product(total, p, rows)
 
-    monkeypatch.setattr(loss_module, "_add_product", counted)
+    monkeypatch.setattr(loss_module, "add_product", counted)
     monkeypatch.setattr(loss_module, "LOGITS_PER_CHUNK", 1)
     cross_entropy(torch.randn(2, 73, D), random_output(bias=False), torch.ones(2, 73, dtype=torch.long), 0.1)
     monkeypatch.setattr(loss_module, "LOGITS_PER_CHUNK", 71 * V)
@@ -117,7 +117,7 @@ def refuse(*_: object) -> None:
 
 
 def test_no_gradient_is_computed_for_a_frozen_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loss_module, "_add_product", refuse)
+    monkeypatch.setattr(loss_module, "add_product", refuse)
     model, batch = make_model(PAPER).requires_grad_(False), make_batch(PAIRS)
     assert not batch_loss(model, batch, 0.1, batch.tokens).requires_grad
 
@@ -126,7 +126,7 @@ def test_no_gradient_is_computed_for_a_frozen_model(monkeypatch: pytest.MonkeyPa
 def test_no_gradient_is_computed_without_grad_mode(
     context: type[torch.no_grad] | type[torch.inference_mode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loss_module, "_add_product", refuse)
+    monkeypatch.setattr(loss_module, "add_product", refuse)
     model, batch = make_model(PAPER), make_batch(PAIRS)
     with context():
         batch_loss(model, batch, 0.1, batch.tokens)

@@ -1,4 +1,4 @@
-"""Adam's state and the random generator as named tensors, bit for bit: `exp_avg.<parameter>`, `rng.cpu`.
+"""The optimizer's state and the random generator as named tensors, bit for bit: `exp_avg.<parameter>`, `rng.cpu`.
 
 Learning rate and betas are not stored: they are options, and the schedule sets the rate at every update. Names
 that begin with `rng.` are the random generator's, of this process or of others, as the caller likes.
@@ -12,11 +12,12 @@ from torch import Tensor, nn
 from clearhead.errors import DAMAGED, UserError
 
 RANDOM = "rng."
+KINDS = {"step", "exp_avg", "exp_avg_sq"}, {"momentum"}  # what Adam and what Muon remember of a parameter
 NUMBERS = ("step",)  # one number per parameter; the other kinds have the parameter's shape
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """Adam's `step`, `exp_avg` and `exp_avg_sq` of each parameter; the tensors themselves, not copies."""
+    """All that it remembers of each parameter (KINDS); the tensors themselves, not copies."""
     names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     return {
         f"{kind}.{names[parameter]}": tensor
@@ -40,8 +41,8 @@ def load_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: 
             raise _unfit(f"{full_name} is {tensor.dtype} {list(tensor.shape)}, expected float32 {list(expected)}")
         found.setdefault(name, {})[kind] = tensor.clone()
     for name, kinds in found.items():
-        if set(kinds) != {"step", "exp_avg", "exp_avg_sq"}:
-            raise _unfit(f"{name} has {', '.join(sorted(kinds))}, expected step, exp_avg and exp_avg_sq")
+        if set(kinds) not in KINDS:
+            raise _unfit(f"{name} has {', '.join(sorted(kinds))}, expected step, exp_avg and exp_avg_sq, or momentum")
     names = {parameter: name for name, parameter in parameters.items()}
     order = [names[parameter] for group in optimizer.param_groups for parameter in group["params"]]
     state = {index: found[name] for index, name in enumerate(order) if name in found}

@@ -12,6 +12,7 @@ from clearhead.model import Seq2Seq
 
 from .agreement import agreeing_loss
 from .loss import batch_loss
+from .muon import Muon
 from .options import TrainingOptions
 
 DEFAULTS = TrainingOptions()
@@ -23,9 +24,11 @@ def pick_device() -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
-def make_optimizer(model: nn.Module, options: TrainingOptions = DEFAULTS) -> torch.optim.Adam:
-    """Adam as in paper 5.3; the rate is set at each update."""
+def make_optimizer(model: nn.Module, options: TrainingOptions = DEFAULTS) -> torch.optim.Optimizer:
+    """Adam as in paper 5.3, or Muon; the rate is set at each update."""
     betas = options.beta1, options.beta2
+    if options.optimizer == "muon":
+        return Muon(model, betas, options.epsilon)
     return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=options.epsilon, fused=True)
 
 

@@ -15,6 +15,8 @@ from clearhead.checkpoint.optimizer import load_optimizer, load_rng, optimizer_t
 from clearhead.checkpoint.run import checkpoint_folder, clean_run, newest_valid, save_checkpoint, steps, thin
 from clearhead.checkpoint.weights import NonFinite, average, load_weights, read_tensors, to_safetensors
 from clearhead.errors import DAMAGED, MISSING, USAGE, UserError
+from clearhead.training.muon import Muon
+from clearhead.training.step import set_rate
 from tests.samples import PAPER, VARIANTS, make_model, position_in_steps, random_ids, random_source
 
 from .states import SMALL, newest, save, value_of
@@ -40,11 +42,15 @@ def make_optimizer(model: torch.nn.Module, fused: bool = True) -> torch.optim.Op
     return torch.optim.Adam(model.parameters(), lr=0.003, fused=fused)
 
 
-@pytest.mark.parametrize("fused", [True, False])
-def test_resumed_training_equals_uninterrupted_training(tmp_path: Path, fused: bool) -> None:
+@pytest.mark.parametrize("kind", ["fused", "loop", "muon"])
+def test_resumed_training_equals_uninterrupted_training(tmp_path: Path, kind: str) -> None:
     def start() -> tuple[torch.nn.Module, torch.optim.Optimizer]:
         model = make_model(replace(PAPER, tied="all", source_vocabulary=17)).train()
-        return model, make_optimizer(model, fused)
+        if kind != "muon":
+            return model, make_optimizer(model, kind == "fused")
+        muon = Muon(model, (0.9, 0.98), 1e-9)
+        set_rate(muon, 0.003)
+        return model, muon
 
     def train(model: torch.nn.Module, optimizer: torch.optim.Optimizer, which: range) -> list[float]:
         return [update(model, optimizer, seed) for seed in which]

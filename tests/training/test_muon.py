@@ -1,0 +1,80 @@
+"""Muon: orthogonal steps against the singular value decomposition, the rest against torch's Adam, which is which."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from clearhead.data.batching import make_batch
+from clearhead.model import ModelOptions
+from clearhead.training.loss import batch_loss
+from clearhead.training.muon import MOMENTUM, SIZE, Muon, inner_matrices, orthogonal
+from clearhead.training.options import TrainingOptions
+from clearhead.training.step import make_optimizer, set_rate, update
+from tests.samples import PAPER, make_model
+from tests.training.test_loss import PAIRS, each_kind
+
+MUON = TrainingOptions(optimizer="muon")
+
+
+@pytest.mark.parametrize("shape", [(7, 7), (23, 7), (7, 23)])
+def test_an_orthogonal_step_has_the_directions_of_the_gradient_and_one_size_for_all(shape: tuple[int, int]) -> None:
+    torch.manual_seed(3)
+    matrix = torch.randn(shape)
+    u, _, v = torch.linalg.svd(matrix, full_matrices=False)
+    found = u.t() @ orthogonal(matrix) @ v.t()  # diagonal if the directions are the same
+    assert found.diagonal().min() > 0.6
+    assert found.diagonal().max() < 1.3
+    torch.testing.assert_close(found, found.diagonal().diag(), atol=1e-4, rtol=0)
+
+
+def test_the_inner_matrices_are_all_but_embeddings_and_output() -> None:
+    model = make_model(replace(PAPER, tied="target"))
+    names: dict[Tensor, str] = {weight: name for name, weight in model.named_parameters()}
+    rows = {names[weight]: rows for weight, rows in inner_matrices(model).items()}
+    matrices = {name for name, weight in model.named_parameters() if weight.ndim == 2 and "embedding" not in name}
+    assert set(rows) == matrices
+    for name, weight in model.named_parameters():
+        if name in rows:
+            assert rows[name] == (len(weight) // 3 if name.endswith("projections.weight") else len(weight)), name
+
+
+def test_stacked_matrices_move_as_each_would_alone() -> None:
+    model = make_model(replace(PAPER, dropout=0.0))
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    batch = make_batch(PAIRS)
+    batch_loss(model, batch, 0.1, batch.tokens).backward()
+    optimizer = Muon(model, (0.9, 0.98), 1e-9)
+    set_rate(optimizer, 0.01)
+    optimizer.step()
+    name = "encoder.0.attention.projections.weight"
+    weight = dict(model.named_parameters())[name]
+    assert weight.grad is not None
+    for old, new, gradient in zip(*(x.chunk(3) for x in (before[name], weight.detach(), weight.grad)), strict=True):
+        step = 0.01 * SIZE * max(gradient.shape) ** 0.5 * orthogonal(gradient * (1 - MOMENTUM**2))
+        torch.testing.assert_close(new, old - step)
+
+
+@each_kind
+def test_what_is_no_inner_matrix_moves_as_with_adam(kind: ModelOptions) -> None:
+    ours, theirs = make_model(kind), make_model(kind)
+    theirs.load_state_dict(ours.state_dict())
+    batch, optimizers = make_batch(PAIRS), (make_optimizer(ours, MUON), make_optimizer(theirs))
+    for model, optimizer in zip((ours, theirs), optimizers, strict=True):
+        update(model, [batch], optimizer, 0.01, 0.1)
+    inner = inner_matrices(ours)
+    for (name, one), other in zip(ours.named_parameters(), theirs.parameters(), strict=True):
+        if one in inner:
+            assert not torch.equal(one, other), name
+        else:
+            torch.testing.assert_close(one, other, msg=name)
+
+
+@each_kind
+def test_it_learns(kind: ModelOptions) -> None:
+    torch.manual_seed(5)
+    model, batch = make_model(kind), make_batch(PAIRS)
+    optimizer = make_optimizer(model, MUON)
+    losses: list[Tensor] = [update(model, [batch], optimizer, 0.01, 0.0) for _ in range(37)]
+    assert losses[-1] < 0.5 * losses[0]

@@ -14,7 +14,7 @@ class DataOptions:
     source_language: str | None = None  # en, de, zh, ...; chooses the scores' tokenizer
     target_language: str | None = None
     tokenizer: str = "bpe"  # bpe | unigram | characters | words (split at white space); imported: only with a model
-    joint: bool = True  # one vocabulary for both sides
+    joint: bool = False  # one vocabulary for both sides; else the output layer has the target's words alone
     vocabulary: int | None = None  # words in each vocabulary; none given: from the corpus's size
     subword_dropout: float = 0.0  # rate at which merges are left out in training; bpe only
     max_tokens: int = 256  # longer sources or targets are left out of training

@@ -6,8 +6,8 @@ A step of an n × m matrix is scaled by 0.4 √max(n, m), which gives its number
 learning rate serves both.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, overload
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -32,21 +32,15 @@ class Muon(torch.optim.Optimizer):
         super().__init__([*groups, {"params": others, "fused": True}], {"lr": 0.0})
         self._betas, self._epsilon = betas, epsilon
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
-
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
-
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Move every parameter that has a gradient."""
+        assert closure is None  # the gradients are there already
         matrices, others = self.param_groups
         for parameter, rows in zip(matrices["params"], matrices["rows"], strict=True):
             if parameter.grad is not None:
                 self._move(parameter, parameter.grad, rows, matrices["lr"])
         self._move_by_adam([parameter for parameter in others["params"] if parameter.grad is not None], others["lr"])
-        return None
 
     def _move(self, parameter: Tensor, gradient: Tensor, rows: int, rate: float) -> None:
         """A stack of matrices of so many rows each."""
@@ -84,7 +78,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def inner_matrices(model: nn.Module) -> dict[Tensor, int]:
-    """The weights of linear layers between the embeddings and the output layer, with the rows of each matrix in them."""
+    """The weights of linear layers between embeddings and output layer, with the rows of each matrix in them."""
     embeddings = [module.weight for module in model.modules() if isinstance(module, nn.Embedding)]
     output = getattr(model, "output", None)
     outer = {*embeddings, output.weight} if isinstance(output, Linear) else {*embeddings}

@@ -22,7 +22,7 @@ class TrainingOptions:
     agreement: float = 0.0  # R-Drop's α: pairs are read twice, and predictions that differ cost so much; 5 is usual
     agreement_from: float = 0.0  # share of the steps before it begins: steps with it take twice as long
     clip: float = 1.0  # gradients longer than this are shortened to it; 0: never
-    optimizer: str = "adam"  # adam (the paper's) | muon: inner matrices by orthogonal steps, the rest by Adam
+    optimizer: str | None = None  # adam (the paper's) | muon: inner matrices by orthogonal steps, the rest by Adam
     beta1: float = 0.9  # Adam's
     beta2: float = 0.98
     epsilon: float = 1e-9
@@ -52,7 +52,7 @@ class TrainingOptions:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected at least 0")
         if self.schedule not in SCHEDULES:
             raise ValueError(f"schedule is {self.schedule!r}; expected one of {', '.join(SCHEDULES)}")
-        if self.optimizer not in OPTIMIZERS:
+        if self.optimizer not in (None, *OPTIMIZERS):
             raise ValueError(f"optimizer is {self.optimizer!r}; expected one of {', '.join(OPTIMIZERS)}")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision is {self.precision!r}; expected one of {', '.join(PRECISIONS)}")

@@ -37,14 +37,15 @@ class Fitting:
     warmup: int
     epochs: float
     tokens_per_batch: int
+    optimizer: str
 
 
 TABLE = [
-    Fitting(5_000, "tiny", 0.3, 3e-3, 200, 80, 512),
-    Fitting(20_000, "tiny", 0.3, 3e-3, 300, 50, 768),
-    Fitting(100_000, "tiny", 0.2, 4e-3, 500, 30, 1024),
-    Fitting(500_000, "small", 0.1, 2e-3, 1000, 15, 2048),
-    Fitting(math.inf, "base", 0.1, 7e-4, 4000, 5, 6144),
+    Fitting(5_000, "tiny", 0.3, 3e-3, 200, 80, 512, "muon"),
+    Fitting(20_000, "tiny", 0.3, 3e-3, 300, 50, 768, "muon"),
+    Fitting(100_000, "tiny", 0.2, 4e-3, 500, 30, 1024, "muon"),
+    Fitting(500_000, "small", 0.1, 2e-3, 1000, 15, 2048, "muon"),
+    Fitting(math.inf, "base", 0.1, 7e-4, 4000, 5, 6144, "adam"),
 ]
 NORM = "pre"  # instead of the presets' "post": it needs no long warm-up and is far ahead in the first minutes
 FEW_EPOCHS, LITTLE_DROPOUT = 8, 0.1  # what is seen so seldom is not learned by heart
@@ -98,12 +99,12 @@ def fitting(pairs: int) -> Fitting:
 
 def table_lines(pairs: int) -> list[str]:
     """The defaults by corpus size, with a mark at the row that holds."""
-    rows = ["  pairs up to  preset  dropout  peak rate  warm-up  epochs  tokens"]
+    rows = ["  pairs up to  preset  dropout  peak rate  warm-up  epochs  tokens  optimizer"]
     for row in TABLE:
         mark = "→" if row is fitting(pairs) else " "
         size = "more" if math.isinf(row.pairs) else f"{row.pairs:,}"
         values = f"{row.dropout:>7}  {row.peak_rate:>9}  {row.warmup:>7}  {row.epochs:>6}  {row.tokens_per_batch:>6}"
-        rows.append(f"{mark} {size:>11}  {row.preset:<6}  {values}")
+        rows.append(f"{mark} {size:>11}  {row.preset:<6}  {values}  {row.optimizer}")
     return rows
 
 
@@ -115,7 +116,8 @@ def _resolve(request: Request, prepared: Prepared) -> Settings:
     model = _model_options(request, preset, row, source_words, target_words)
     training = request.training
     training = replace(training, tokens_per_batch=training.tokens_per_batch or row.tokens_per_batch)
-    defaults: dict[str, Any] = {"peak_rate": row.peak_rate}
+    optimizer = row.optimizer if isinstance(model, TransformerOptions) else "adam"
+    defaults: dict[str, Any] = {"peak_rate": row.peak_rate, "optimizer": optimizer}
     if training.minutes is None:
         batches = len(_batches(prepared, training))
         steps = training.steps or max(200, round(batches * row.epochs))

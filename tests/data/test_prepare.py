@@ -350,13 +350,13 @@ def test_the_vocabulary_follows_the_size_of_the_corpus(
     files = store(tmp_path, PAIRS)
     work.prepare(files)
     work.prepare(files, options=replace(CHARACTERS, vocabulary=300))
-    assert asked == [2000, 300]
+    assert asked == [2000, 2000, 300, 300]
 
 
 def test_fewer_pieces_than_asked_for_if_the_text_has_no_more(work: Work, tmp_path: Path) -> None:
     prepared = work.prepare(store(tmp_path, PAIRS), options=DataOptions(vocabulary=8000))
     assert 260 < len(prepared.source_tokenizer) < 8000
-    assert prepared.facts["vocabularies"] == [len(prepared.source_tokenizer)] * 2
+    assert prepared.facts["vocabularies"] == [len(prepared.source_tokenizer), len(prepared.target_tokenizer)]
 
 
 def test_a_vocabulary_that_is_too_small(work: Work, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ class Trainer:
         torch.manual_seed(self.options.seed)
         self.model = build(settings.model).to(self.device)
         multiply_in(self.model, getattr(torch, plan.precision))
-        self.optimizer = make_optimizer(self.model, self.options)
+        self.optimizer = make_optimizer(self.model, self.options, team)
         self.gradients = Gradients(self.model, prepared, settings, plan.steps, team, self.device)
         self.position = Position(micro_tokens=self.options.micro_tokens)
         self.log, self.bad_batches = Log(run / "log.jsonl"), Log(run / "bad_batches.jsonl")

@@ -3,7 +3,7 @@
 A gradient of a matrix is mostly a few directions; its orthogonal part moves all directions alike, so that a small model
 learns as much in fewer steps (benchmarks/LOG.md). Embeddings, the output layer, biases and norms stay with Adam.
 A step of an n × m matrix is scaled by 0.4 √max(n, m), which gives its numbers about the size of Adam's steps: one
-learning rate serves both.
+learning rate serves both. Of several processes each makes its share of the orthogonal matrices.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,8 @@ from torch.optim.adam import adam
 from clearhead.model.attention import MultiHeadAttention
 from clearhead.model.linear import Linear
 
+from .distributed import Team
+
 MOMENTUM = 0.95
 SIZE = 0.4  # of a step's numbers in units of the rate, as Adam's usually are
 ITERATION = (3.4445, -4.7750, 2.0315)  # Jordan's: singular values from about 0 to 1 end between 0.7 and 1.2 after five
@@ -25,32 +27,45 @@ ITERATIONS = 5
 class Muon(torch.optim.Optimizer):
     """Muon for the matrices of a model's inner layers, Adam for its other parameters; both at the group's `lr`."""
 
-    def __init__(self, model: nn.Module, betas: tuple[float, float], epsilon: float) -> None:
+    def __init__(self, model: nn.Module, betas: tuple[float, float], epsilon: float, team: Team | None = None) -> None:
         stacked = inner_matrices(model)
         others = [parameter for parameter in model.parameters() if parameter not in stacked]
         groups: list[dict[str, Any]] = [{"params": list(stacked), "rows": list(stacked.values())}]
         super().__init__([*groups, {"params": others, "fused": True}], {"lr": 0.0})
-        self._betas, self._epsilon = betas, epsilon
+        self._betas, self._epsilon, self._team = betas, epsilon, team or Team()
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Move every parameter that has a gradient."""
         assert closure is None  # the gradients are there already
         matrices, others = self.param_groups
-        for parameter, rows in zip(matrices["params"], matrices["rows"], strict=True):
-            if parameter.grad is not None:
-                self._move(parameter, parameter.grad, rows, matrices["lr"])
+        moved = [pair for pair in zip(matrices["params"], matrices["rows"], strict=True) if pair[0].grad is not None]
+        parts = [part for parameter, rows in moved for part in parameter.split(rows)]
+        directions = [part for parameter, rows in moved for part in self._ahead(parameter).split(rows)]
+        for part, direction in zip(parts, self._orthogonal(directions), strict=True):
+            part.sub_(direction, alpha=matrices["lr"] * SIZE * max(part.shape) ** 0.5)
         self._move_by_adam([parameter for parameter in others["params"] if parameter.grad is not None], others["lr"])
 
-    def _move(self, parameter: Tensor, gradient: Tensor, rows: int, rate: float) -> None:
-        """A stack of matrices of so many rows each."""
-        state = self.state[parameter]
+    def _ahead(self, parameter: Tensor) -> Tensor:
+        """The momentum with this gradient in it, looked at from one step ahead (Nesterov)."""
+        state, gradient = self.state[parameter], parameter.grad
+        assert gradient is not None
         if not state:
             state["momentum"] = torch.zeros_like(parameter)
         momentum = state["momentum"].lerp_(gradient, 1 - MOMENTUM)
-        ahead = gradient.lerp(momentum, MOMENTUM)  # Nesterov's
-        for matrix, direction in zip(parameter.split(rows), ahead.split(rows), strict=True):
-            matrix.sub_(orthogonal(direction), alpha=rate * SIZE * max(matrix.shape) ** 0.5)
+        return gradient.lerp(momentum, MOMENTUM)
+
+    def _orthogonal(self, matrices: list[Tensor]) -> list[Tensor]:
+        """Every process's share, put together: the same in all of them, however many they are."""
+        rank, size = self._team.rank, self._team.size
+        if size == 1:
+            return [orthogonal(matrix) for matrix in matrices]
+        found = [matrix.new_zeros(matrix.shape) for matrix in matrices]
+        found[rank::size] = [orthogonal(matrix) for matrix in matrices[rank::size]]
+        flat = torch.cat([matrix.flatten() for matrix in found])
+        self._team.add_up(flat)
+        pieces = flat.split([matrix.numel() for matrix in matrices])
+        return [piece.view_as(matrix) for piece, matrix in zip(pieces, matrices, strict=True)]
 
     def _move_by_adam(self, parameters: Sequence[Tensor], rate: float) -> None:
         for parameter in parameters:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from clearhead.checkpoint.model_folder import KINDS
 from clearhead.data.batching import epoch_batches
@@ -20,6 +21,7 @@ from clearhead.model.linear import multiply_in
 from clearhead.options import from_dict
 from clearhead.versions import has_bfloat16
 
+from .distributed import Team
 from .loss import LOGITS_PER_CHUNK
 from .options import TrainingOptions
 from .settings import Request, Settings, kind_of
@@ -43,8 +45,8 @@ class Fitting:
 TABLE = [
     Fitting(5_000, "tiny", 0.3, 3e-3, 200, 80, 512, "muon"),
     Fitting(20_000, "tiny", 0.3, 3e-3, 300, 50, 768, "muon"),
-    Fitting(100_000, "tiny", 0.2, 4e-3, 500, 30, 1024, "muon"),
-    Fitting(500_000, "small", 0.1, 2e-3, 1000, 15, 2048, "muon"),
+    Fitting(100_000, "tiny", 0.2, 4e-3, 500, 30, 2048, "muon"),
+    Fitting(500_000, "small", 0.1, 2e-3, 1000, 15, 4096, "muon"),
     Fitting(math.inf, "base", 0.1, 7e-4, 4000, 5, 6144, "adam"),
 ]
 NORM = "pre"  # instead of the presets' "post": it needs no long warm-up and is far ahead in the first minutes
@@ -91,6 +93,13 @@ class Plan:
         if isinstance(model, TransformerOptions) and model.norm == "none":
             rows.append('note        without normalisation deep stacks train badly; model.norm = "post" or "pre" helps')
         return rows
+
+
+class _Rehearsal(Team):
+    """One process of several, whose others are not there."""
+
+    def add_up(self, tensor: Tensor) -> None:
+        pass
 
 
 def fitting(pairs: int) -> Fitting:
@@ -256,7 +265,7 @@ def _time_steps(settings: Settings, prepared: Prepared, precision: str, processe
     device = pick_device()
     model = build(settings.model).to(device)
     multiply_in(model, getattr(torch, precision))
-    optimizer = make_optimizer(model, training)
+    optimizer = make_optimizer(model, training, _Rehearsal(0, processes))
     batches = _batches(prepared, training)
     picked = [batches[i * len(batches) // 3] for i in range(3)]
     smoothing, agreement, late = training.label_smoothing, training.agreement, training.agreement_from

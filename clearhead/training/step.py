@@ -11,6 +11,7 @@ from clearhead.data.prepare import Prepared
 from clearhead.model import Seq2Seq
 
 from .agreement import agreeing_loss
+from .distributed import Team
 from .loss import batch_loss
 from .muon import Muon
 from .options import TrainingOptions
@@ -24,11 +25,13 @@ def pick_device() -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
-def make_optimizer(model: nn.Module, options: TrainingOptions = DEFAULTS) -> torch.optim.Optimizer:
+def make_optimizer(
+    model: nn.Module, options: TrainingOptions = DEFAULTS, team: Team | None = None
+) -> torch.optim.Optimizer:
     """Adam as in paper 5.3, or Muon; the rate is set at each update."""
     betas = options.beta1, options.beta2
     if options.optimizer == "muon":
-        return Muon(model, betas, options.epsilon)
+        return Muon(model, betas, options.epsilon, team)
     return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=options.epsilon, fused=True)
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from clearhead.data.batching import make_batch
 from clearhead.model import ModelOptions
+from clearhead.training.distributed import Team
 from clearhead.training.loss import batch_loss
 from clearhead.training.muon import MOMENTUM, SIZE, Muon, inner_matrices, orthogonal
 from clearhead.training.options import TrainingOptions
@@ -78,3 +79,18 @@ def test_it_learns(kind: ModelOptions) -> None:
     optimizer = make_optimizer(model, MUON)
     losses: list[Tensor] = [update(model, [batch], optimizer, 0.01, 0.0) for _ in range(37)]
     assert losses[-1] < 0.5 * losses[0]
+
+
+def test_several_processes_make_the_same_matrices_as_one() -> None:
+    """Each makes its share; together, added up, they have what one alone has."""
+    matrices = [torch.randn(shape) for shape in [(7, 7), (23, 7), (7, 23), (11, 11), (5, 3)]]
+    shares: list[Tensor] = []
+
+    class Recording(Team):
+        def add_up(self, tensor: Tensor) -> None:
+            shares.append(tensor)
+
+    for rank in range(3):
+        Muon(make_model(PAPER), (0.9, 0.98), 1e-9, Recording(rank, 3))._orthogonal(matrices)
+    alone = Muon(make_model(PAPER), (0.9, 0.98), 1e-9)._orthogonal(matrices)
+    assert torch.equal(sum(shares, torch.zeros(())), torch.cat([matrix.flatten() for matrix in alone]))

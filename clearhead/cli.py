@@ -170,15 +170,16 @@ def translate(
 ) -> None:
     """Translate a text line by line: as many lines come out as went in."""
     from clearhead.translator import load, read_glossary
-    from clearhead.translator.files import Task, require_files, require_task, search_options, translate_file
+    from clearhead.translator.files import Task, require_files, search_options, translate_file
     from clearhead.translator.shards import parse_shard
+    from clearhead.translator.tasks import require_task
 
     require_files(model, source, output)
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     terms = read_glossary(glossary) if glossary else None
     share = parse_shard(shard) if shard else None
     translator = load(model, engine, deterministic)
-    require_task(translator)
+    require_task(translator.task, "translate")
     options = search_options(translator.decoding, {"beam": beam, "n_best": n_best, **sampling}, as_json)
     translate_file(translator, source, output, Task(options, terms, prefix, as_json, resume, share))
 
@@ -207,6 +208,28 @@ def generate(
     text = sys.stdin.read() if prompt == "-" else prompt
     for found in continue_text(translator, text, options, length)[0]:
         typer.echo(_dump({"text": found.text, "score": found.score}) if as_json else found.text)
+
+
+@app.command(epilog="Examples: clearhead transcribe my-run hello.wav   |   clearhead transcribe my-run *.flac --json")
+def transcribe(
+    model: Annotated[Path, typer.Argument(help="A run folder or a model folder of task=speech or task=series.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE ...", help="Recordings, or .npy and CSV files.")],
+    beam: Annotated[int | None, typer.Option(min=1, help="1 is greedy search; else as in the recipe.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="An object per file: file, text and score.")] = False,
+) -> None:
+    """Write down what is said in recordings, or what a series of numbers means: one line per file.
+
+    Of several files each line begins with the file's name and a tab.
+    """
+    from clearhead.translator.transcribing import load_transcriber
+    from clearhead.translator.transcribing import transcribe as write_down
+
+    translator = load_transcriber(model)
+    for file, (best, *_) in zip(files, write_down(translator, files, translator.options(beam)), strict=True):
+        if as_json:
+            typer.echo(_dump({"file": str(file), "text": best.text, "score": best.score}))
+        else:
+            typer.echo(f"{file}\t{best.text}" if len(files) > 1 else best.text)
 
 
 @app.command(epilog="Example: clearhead merge test.de part-1.de part-2.de part-3.de")
@@ -270,15 +293,23 @@ def evaluate(
 
     The error rate counts words, or characters of Chinese and its like: of spoken text it is the WER or CER, of phonemes
     the PER. What is no exact match is the share of wrong sentences, or of wrong words if a line is a word. A model that
-    was trained to continue text is evaluated on text files: perplexity, and bits per character.
+    was trained to continue text is evaluated on text files: perplexity, and bits per character; one of task=speech or
+    task=series on a manifest of files and their text: word and character error rate.
     """
     from clearhead.evaluation.report import evaluate as evaluate_models
-    from clearhead.evaluation.report import task_of
+    from clearhead.evaluation.report import require_alone, task_of
 
-    if task_of(model) == "generate":
+    task = task_of(model)
+    if task != "translate":
+        require_alone(task, baseline, tokenize)
+    if task == "generate":
         from clearhead.evaluation.perplexity import surprise
 
         evaluation: Any = surprise(model, files)
+    elif task != "translate":
+        from clearhead.evaluation.transcripts import evaluate_transcripts
+
+        evaluation = evaluate_transcripts(model, files, beam)
     else:
         evaluation = evaluate_models(model, files, baseline or [], beam, engine, tokenize)
     if as_json:
@@ -309,11 +340,12 @@ def score(
 @app.command(
     epilog="Examples: clearhead inspect my-run 'A dog runs.'   |   "
     "clearhead inspect my-run 'A dog runs.' --html dog.html   |   "
-    "clearhead inspect my-run 'A dog runs.' --svg dog.svg --head cross:2:1"
+    "clearhead inspect my-run 'A dog runs.' --svg dog.svg --head cross:2:1   |   "
+    "clearhead inspect my-speech-run hello.wav --html hello.html"
 )
 def inspect(
     model: Annotated[Path, typer.Argument(help="A run folder or a model folder.")],
-    text: Annotated[str, typer.Argument(help="The sentence to look at; - for standard input.")],
+    text: Annotated[str, typer.Argument(help="The sentence to look at; - for standard input. Or a recording's path.")],
     target: Annotated[str | None, typer.Option(help="Look at this translation instead of the model's own.")] = None,
     steps: Annotated[
         bool, typer.Option("--steps", help="The sentence's way through the whole network, stop by stop.")
@@ -336,7 +368,8 @@ def inspect(
 ) -> None:
     """Look inside a translation: where every head looked, what else could have been written, and what mattered.
 
-    Layers and heads are counted from 1. With --svg, --head cross:2:1 draws one head, cross:2 all heads of a layer,
+    Of a model of task=speech or task=series TEXT is a file; the source axis is then time, or steps. Layers and heads
+    are counted from 1. With --svg, --head cross:2:1 draws one head, cross:2 all heads of a layer,
     and cross all heads of all layers.
     """
     from clearhead.translator.looking import Wanted, look, look_at_lines

@@ -16,6 +16,7 @@ from torch import Tensor
 from clearhead.checkpoint.model_folder import KINDS
 from clearhead.data.batching import epoch_batches
 from clearhead.data.prepare import Prepared
+from clearhead.data.readers import READERS
 from clearhead.model import SIZES, ModelOptions, RNNOptions, TransformerOptions, build
 from clearhead.model.linear import multiply_in
 from clearhead.options import from_dict
@@ -82,7 +83,7 @@ class Plan:
         rows = [
             f"languages   {source} → {target}",
             f"corpus      {self.pairs:,} pairs, {self.tokens_per_epoch:,} target tokens",
-            f"vocabulary  {settings.data.tokenizer}, {model.source_vocabulary:,} and {model.target_vocabulary:,}",
+            f"vocabulary  {settings.data.tokenizer}, {vocabularies(settings)}",
             f"model       {width}: {self.parameters:,} parameters",
             f"training    {self.steps:,} steps of {self.tokens_per_batch:,} tokens, {epochs:.1f} epochs, "
             f"peak rate {training.peak_rate}, {training.warmup} steps of warm-up",
@@ -100,6 +101,14 @@ class _Rehearsal(Team):
 
     def add_up(self, tensor: Tensor) -> None:
         pass
+
+
+def vocabularies(settings: Settings) -> str:
+    """Of both sides; a source of numbers has features instead."""
+    model = settings.model
+    if model.features is None:
+        return f"{model.source_vocabulary:,} and {model.target_vocabulary:,}"
+    return f"{model.target_vocabulary:,}; the source has {model.features} features, a 1/{2**model.strides} of its steps"
 
 
 def fitting(pairs: int) -> Fitting:
@@ -121,10 +130,11 @@ def _resolve(request: Request, prepared: Prepared) -> Settings:
     """Every option that was left open, from the table; steps stay open while a time is to decide them."""
     row = fitting(len(prepared))
     preset = request.preset or row.preset
-    source_words, target_words = prepared.facts["vocabularies"]
-    model = _model_options(request, preset, row, source_words, target_words)
+    model = _model_options(request, preset, row, prepared)
     training = request.training
-    training = replace(training, tokens_per_batch=training.tokens_per_batch or row.tokens_per_batch)
+    # A budget in steps of the source, of which the encoder sees one in so many.
+    tokens = row.tokens_per_batch * (1 if model.features is None else 2**model.strides)
+    training = replace(training, tokens_per_batch=training.tokens_per_batch or tokens)
     optimizer = row.optimizer if isinstance(model, TransformerOptions) else "adam"
     defaults: dict[str, Any] = {"peak_rate": row.peak_rate, "optimizer": optimizer}
     if training.minutes is None:
@@ -186,14 +196,18 @@ def _intervals(steps: int) -> dict[str, int]:
     return {"validate_every": every, "save_every": every}
 
 
-def _model_options(request: Request, preset: str, row: Fitting, source_words: int, target_words: int) -> ModelOptions:
+def _model_options(request: Request, preset: str, row: Fitting, prepared: Prepared) -> ModelOptions:
     if preset not in SIZES:
         raise ValueError(f"preset is {preset!r}; expected one of {', '.join(SIZES)}")
     base = SIZES[preset]
+    source_words, target_words = prepared.facts["vocabularies"]
     facts: dict[str, Any] = {"source_vocabulary": source_words, "target_vocabulary": target_words}
     if isinstance(base, TransformerOptions) and base.norm == "post":
         facts["norm"] = NORM
-    if request.data.task == "generate":
+    if prepared.source.scale is not None:
+        strides = READERS[request.data.task].strides
+        facts |= {"features": prepared.source.scale.features, "strides": strides, "tied": "target"}
+    elif request.data.task == "generate":
         facts |= {"encoder_blocks": 0} if isinstance(base, TransformerOptions) else {"encoder": False, "tied": "all"}
     elif source_words != target_words or not request.data.joint:
         facts["tied"] = "target"
@@ -219,7 +233,7 @@ def _memory(settings: Settings, parameters: int) -> int:
     """Bytes, roughly: each process has torch, weights, gradients and Adam's two, and what backward needs."""
     training, model = settings.training, settings.model
     depth = model.layers * 2 if isinstance(model, RNNOptions) else model.encoder_blocks + model.decoder_blocks
-    tokens = min(training.micro_tokens, _tokens(training))
+    tokens = min(training.micro_tokens, _tokens(training)) // 2**model.strides
     activations = tokens * 4 * (model.width * 20 * depth + 3 * model.width) + LOGITS_PER_CHUNK * 4 * 2
     return (training.processes or 1) * (300 * 2**20 + parameters * 4 * 4 + activations)
 

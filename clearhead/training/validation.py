@@ -11,13 +11,14 @@ from clearhead.decoding import DecodingOptions, Demand
 from clearhead.decoding.calibration import Calibration
 from clearhead.engines.batches import batches_by_length
 from clearhead.engines.native import TOKENS_PER_BATCH, NativeEngine
-from clearhead.evaluation import Scores, score_translations
+from clearhead.evaluation import ErrorRates, Scores, error_rates, score_translations
 from clearhead.evaluation.calibration import fit_calibration, length_limit
 from clearhead.model import Seq2Seq
 
 from .distributed import Team
 from .loss import batch_loss
 
+SPARE = 10  # tokens that a transcript may have more than the longest one that is trained on
 MOST_GIVEN = 24  # tokens of a text that is to be continued
 
 
@@ -34,20 +35,20 @@ class Verdict:
     """What one validation found."""
 
     loss: float  # per target token, without smoothing
-    scores: Scores
+    scores: Scores | ErrorRates
     samples: list[Sample]
 
 
 @torch.inference_mode()
 def validation_loss(model: Seq2Seq, prepared: Prepared, team: Team, device: str) -> float:
     """The mean over all target tokens; each process takes its share of the pairs."""
-    source, target = prepared.valid_source.ids, prepared.valid_target.ids
-    mine = range(team.rank, len(source), team.size)
+    source, target = prepared.valid_source, prepared.valid_target
+    mine = range(team.rank, len(source.ids), team.size)
     total = torch.zeros(2, dtype=torch.float64)
-    lengths = [max(len(source[row]), len(target[row])) for row in mine]
+    lengths = [max(len(source.ids[row]), len(target.ids[row])) for row in mine]
     for places in batches_by_length(lengths, TOKENS_PER_BATCH):
         rows = [mine[place] for place in places]
-        batch = make_batch([(source[row].tolist(), target[row].tolist()) for row in rows]).to(device)
+        batch = make_batch([(source.item(row), target.tokens(row)) for row in rows]).to(device)
         total += torch.tensor([float(batch_loss(model, batch, 0.0, 1)), batch.tokens], dtype=torch.float64)
     team.add_up(total)
     return float(total[0] / total[1])
@@ -55,14 +56,16 @@ def validation_loss(model: Seq2Seq, prepared: Prepared, team: Team, device: str)
 
 def translate_validation(
     model: Seq2Seq, prepared: Prepared, team: Team, device: str, options: DecodingOptions, pairs: int
-) -> tuple[Scores, list[Sample]]:
+) -> tuple[Scores | ErrorRates, list[Sample]]:
     """Scores of the translations of `pairs` pairs from all over the set, and those translations."""
     count = len(prepared.valid_source.ids)
     wanted = [i * count // min(pairs, count) for i in range(min(pairs, count))]
     mine = wanted[team.rank :: team.size]
-    sources = [prepared.valid_source.ids[i].tolist() for i in mine]
+    sources = [prepared.valid_source.item(i) for i in mine]
     beginnings = [_beginning(prepared, i) for i in mine]
-    found = NativeEngine(model, device).translate(sources, options, [Demand(prefix=ids) for ids in beginnings])
+    longest = int(prepared.target.ids.lengths.max()) + SPARE if prepared.source.scale else None
+    demands = [Demand(prefix=ids, max_length=longest) for ids in beginnings]
+    found = NativeEngine(model, device).translate(sources, options, demands)
     best = [
         (prepared.target_tokenizer.decode(hypotheses[0].tokens[len(ids) :]), hypotheses[0].score)
         for ids, hypotheses in zip(beginnings, found, strict=True)
@@ -70,12 +73,14 @@ def translate_validation(
     shares = team.gather(best)
     samples = [Sample(*_asked(prepared, row), *shares[i % team.size][i // team.size]) for i, row in enumerate(wanted)]
     translations, references = [s.translation for s in samples], [s.reference for s in samples]
+    if prepared.source.scale:
+        return error_rates(translations, references), samples
     return score_translations(translations, references, prepared.facts["languages"][1]), samples
 
 
 def _beginning(prepared: Prepared, row: int) -> list[int]:
     """Of a text without a source its first third, at most so many tokens; a translation has to find its own."""
-    ids = prepared.valid_target.ids[row].tolist()
+    ids = prepared.valid_target.tokens(row)
     return [] if prepared.has_source else ids[: min(MOST_GIVEN, len(ids) // 3)]
 
 
@@ -84,7 +89,7 @@ def _asked(prepared: Prepared, row: int) -> tuple[str, str]:
     if prepared.has_source:
         return prepared.valid_source.string(row), prepared.valid_target.string(row)
     given, decode = _beginning(prepared, row), prepared.target_tokenizer.decode
-    return decode(given), decode(prepared.valid_target.ids[row].tolist()[len(given) :])
+    return decode(given), decode(prepared.valid_target.tokens(row)[len(given) :])
 
 
 def calibrate(samples: Sequence[Sample], prepared: Prepared) -> Calibration | None:

@@ -21,6 +21,11 @@ class DataOptions:
     max_ratio: float = 9.0  # so are pairs of which one side has this many times the other's tokens
     max_dropped: float = 0.2  # more than this share of pairs left out is an error
     task: str = "translate"  # translate: pairs of lines | generate: plain text, to be continued
+    image_height: int = 32  # pixels to which pictures are scaled
+    patch_height: int | None = (
+        None  # pixels of a patch, which is one step; none given: as high as the picture, a column
+    )
+    patch_width: int = 4
     example: str | None = None  # a source text that the server's page shows first
 
     def __post_init__(self) -> None:
@@ -40,3 +45,15 @@ class DataOptions:
             raise ValueError(f"max_ratio is {self.max_ratio}; expected more than 1")
         if not 0 <= self.max_dropped <= 1:
             raise ValueError(f"max_dropped is {self.max_dropped}; expected a number from 0 to 1")
+        for name in ("image_height", "patch_width"):
+            if not 1 <= getattr(self, name) <= 1024:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected 1 to 1024 pixels")
+        if self.patch_rows < 1 or self.image_height % self.patch_rows:
+            raise ValueError(
+                f"patch_height is {self.patch_height}; expected a divisor of image_height, which is {self.image_height}"
+            )
+
+    @property
+    def patch_rows(self) -> int:
+        """Pixels from top to bottom of a patch."""
+        return self.image_height if self.patch_height is None else self.patch_height

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CHARACTERS = "0123456789ADFJMNOSTWabcdefghilmnoprstuvy"  # of digits, months and weekdays
 LONGEST = 20  # characters of a line
-DIGITS = 3, 10  # of a digit string
+DIGITS = 1, 10  # of a digit string; what a model learns from short ones helps it with long ones
 DATES = 0.5  # the share of lines that are dates
 
 

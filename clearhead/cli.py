@@ -170,15 +170,16 @@ def translate(
 ) -> None:
     """Translate a text line by line: as many lines come out as went in."""
     from clearhead.translator import load, read_glossary
-    from clearhead.translator.files import Task, require_files, require_task, search_options, translate_file
+    from clearhead.translator.files import Task, require_files, search_options, translate_file
     from clearhead.translator.shards import parse_shard
+    from clearhead.translator.tasks import require_task
 
     require_files(model, source, output)
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     terms = read_glossary(glossary) if glossary else None
     share = parse_shard(shard) if shard else None
     translator = load(model, engine, deterministic)
-    require_task(translator)
+    require_task(translator.task, "translate")
     options = search_options(translator.decoding, {"beam": beam, "n_best": n_best, **sampling}, as_json)
     translate_file(translator, source, output, Task(options, terms, prefix, as_json, resume, share))
 
@@ -207,6 +208,28 @@ def generate(
     text = sys.stdin.read() if prompt == "-" else prompt
     for found in continue_text(translator, text, options, length)[0]:
         typer.echo(_dump({"text": found.text, "score": found.score}) if as_json else found.text)
+
+
+@app.command(epilog="Examples: clearhead transcribe my-run hello.wav   |   clearhead transcribe my-run *.flac --json")
+def transcribe(
+    model: Annotated[Path, typer.Argument(help="A run folder or a model folder of task=speech or task=series.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE ...", help="Recordings, or .npy and CSV files.")],
+    beam: Annotated[int | None, typer.Option(min=1, help="1 is greedy search; else as in the recipe.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="An object per file: file, text and score.")] = False,
+) -> None:
+    """Write down what is said in recordings, or what a series of numbers means: one line per file.
+
+    Of several files each line begins with the file's name and a tab.
+    """
+    from clearhead.translator.transcribing import load_transcriber
+
+    transcriber = load_transcriber(model)
+    options = transcriber.translator.options(beam)
+    for file, (best, *_) in zip(files, transcriber.transcribe(files, options), strict=True):
+        if as_json:
+            typer.echo(_dump({"file": str(file), "text": best.text, "score": best.score}))
+        else:
+            typer.echo(f"{file}\t{best.text}" if len(files) > 1 else best.text)
 
 
 @app.command(epilog="Example: clearhead merge test.de part-1.de part-2.de part-3.de")

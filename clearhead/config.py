@@ -154,6 +154,8 @@ def _check_model(values: Mapping[str, Any], preset: str | None) -> None:
     vocabularies = {"source_vocabulary", "target_vocabulary"} & set(values)
     if vocabularies:
         raise ValueError(f"model.{sorted(vocabularies)[0]} follows from the tokenizer; set data.vocabulary")
+    if "features" in values:
+        raise ValueError("model.features follows from the files; expected no such option")
     if "kind" in values:
         raise ValueError('model.kind follows from the preset; use preset = "rnn"')
     bases = [SIZES[preset]] if preset else [size for size in SIZES.values() if isinstance(size, TransformerOptions)]

@@ -1,7 +1,8 @@
 """A model folder {model.safetensors config.json <tokenizer files> MANIFEST.json}: where it is and what it says.
 
 config.json is a closed schema. `format` and `model` (its `kind` and options) must be there; `data` and `decoding`
-are options too; `calibration`, which a finished model has, is what its scores mean; `tokenizer` and `about` hold plain
+are options too; `calibration`, which a finished model has, is what its scores mean; `scale` is that of the features of
+a model whose sources are numbers; `tokenizer` and `about` hold plain
 values, which are shown or compared but never opened or run.
 """
 
@@ -11,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from clearhead.data.features import FeatureScale
 from clearhead.data.options import DataOptions
 from clearhead.decoding.calibration import Calibration
 from clearhead.decoding.options import DecodingOptions
@@ -24,7 +26,12 @@ from .manifest import FORMAT, MANIFEST, damaged, parse_json, read_file, require_
 CONFIG = "config.json"
 MODEL = "model"  # in a run folder
 KINDS: dict[str, type[ModelOptions]] = {"transformer": TransformerOptions, "rnn": RNNOptions}
-OPTIONS: dict[str, type] = {"data": DataOptions, "decoding": DecodingOptions, "calibration": Calibration}
+OPTIONS: dict[str, type] = {
+    "data": DataOptions,
+    "decoding": DecodingOptions,
+    "calibration": Calibration,
+    "scale": FeatureScale,
+}
 PLAIN = ("tokenizer", "about")
 LARGEST = 1 << 24  # of any size in the options; a matrix of two of them can still be counted in 64 bits
 

@@ -41,6 +41,8 @@ def inexpressible(options: ModelOptions) -> str | None:
     """The first option that CTranslate2 has no word for, and what would work; none: it can have this model."""
     if not isinstance(options, TransformerOptions):
         return "the model is an RNN; a Transformer would work"
+    if options.features is not None:
+        return "the model's sources are numbers, not text; one that translates would work"
     if not options.encoder_blocks:
         return "the model has no encoder; one that translates would work"
     works: dict[str, tuple[str, ...]] = {

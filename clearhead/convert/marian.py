@@ -74,6 +74,8 @@ def to_marian(folder: Path, out: Path) -> None:
 def _expressible(options: ModelOptions) -> TransformerOptions:
     if not isinstance(options, TransformerOptions):
         raise _cannot("an RNN", "a Transformer")
+    if options.features is not None:
+        raise _cannot("sources of numbers", "a model that translates")
     if not options.encoder_blocks:
         raise _cannot("no encoder", "a model that translates")
     required: dict[str, tuple[object, Sequence[object]]] = {

@@ -1,9 +1,9 @@
-"""Ids to padded tensors: the only place that pads, marks padding, and shifts the target by one token.
+"""Ids and features to padded tensors: the only place that pads, marks padding, and shifts the target by one token.
 
 Which pairs make up a batch, and in which order, is a pure function of the lengths, the token budget, the seed and
 the epoch: nothing has to be remembered to resume, and any number of processes sees the same batches.
 
-B sentences, S source tokens, T target tokens.
+B sentences, S source tokens or steps, F features of a step, T target tokens.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,18 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from .features import Source
 from .tokenizer import BOS, EOS, PAD
 
 Ids = list[int]
+LONG_SOURCES = 4  # times as many steps as target tokens: then it is the sources whose padding counts
 
 
 @dataclass(frozen=True)
 class Batch:
     """What one training step reads."""
 
-    src: Tensor  # (B, S) ids ending with EOS
+    src: Tensor  # (B, S) ids ending with EOS, or (B, S, F) features
     src_mask: Tensor  # (B, S) True = may look
     tgt_in: Tensor  # (B, T) starts with BOS
     tgt_out: Tensor  # (B, T) ends with EOS
@@ -40,18 +42,20 @@ class Batch:
         )
 
 
-def make_batch(pairs: Sequence[tuple[Ids, Ids]]) -> Batch:
-    """Pairs of source and target ids, without special ids, side by side."""
+def make_batch(pairs: Sequence[tuple[Source, Ids]]) -> Batch:
+    """Pairs of a source, ids or features, and target ids, without special ids, side by side."""
     src, src_mask = pad_sources([source for source, _ in pairs])
     tgt_in = _pad([[BOS, *target] for _, target in pairs])
     tgt_out = _pad([[*target, EOS] for _, target in pairs])
     return Batch(src, src_mask, tgt_in, tgt_out, tokens=sum(len(target) + 1 for _, target in pairs))
 
 
-def pad_sources(sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
-    """Source ids (B, S), EOS added, and their mask."""
-    src = _pad([[*source, EOS] for source in sources])
-    lengths = torch.tensor([len(source) + 1 for source in sources])
+def pad_sources(sources: Sequence[Source]) -> tuple[Tensor, Tensor]:
+    """Source ids (B, S), EOS added, or features (B, S, F), and their mask (B, S)."""
+    steps = [torch.from_numpy(source) for source in sources if isinstance(source, np.ndarray)]
+    ids = [[*source, EOS] for source in sources if isinstance(source, list)]
+    src = pad_sequence(steps, batch_first=True) if steps else _pad(ids)
+    lengths = torch.tensor([len(row) for row in steps or ids])
     return src, torch.arange(src.shape[1]) < lengths[:, None]
 
 
@@ -69,7 +73,10 @@ def epoch_batches(
     """
     rng = np.random.default_rng([seed, epoch])
     shuffled = rng.permutation(len(source_lengths))
-    order = shuffled[np.lexsort((source_lengths[shuffled], target_lengths[shuffled]))]
+    keys = source_lengths[shuffled], target_lengths[shuffled]  # the last one counts first
+    if source_lengths.sum(dtype=np.int64) > LONG_SOURCES * target_lengths.sum(dtype=np.int64):
+        keys = keys[::-1]
+    order = shuffled[np.lexsort(keys)]
     longest = np.maximum(source_lengths, target_lengths)[order] + 1
     batches = []
     start = 0

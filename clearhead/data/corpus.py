@@ -24,13 +24,14 @@ BLOCK = 1 << 18  # bytes read at once; must not exceed MAX_LINE
 MAX_LINE = 1 << 20  # bytes; no sentence is this long, but a file without line ends is
 FIRST_LINES = 5  # line numbers kept for each reason
 
-DROPS = {  # reason -> what the user reads; later stages drop for the last two
+DROPS = {  # reason -> what the user reads; later stages drop for the last three
     "empty": "one side is empty",
     "invalid_utf8": "not valid UTF-8",
     "columns": "not two columns with one tab between them",
     "json": 'no JSON object with the strings "source" and "target"',
     "too_long": "more tokens than data.max_tokens",
     "length_ratio": "one side has over data.max_ratio times the other's tokens",
+    "too_many_steps": "more steps than data.max_steps",
 }
 NOTES = {
     "control": "control characters replaced by spaces",

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 TOKENIZERS = ("bpe", "unigram", "characters", "words")  # those that are learned from a corpus
 IMPORTED = "imported"  # came with a model from elsewhere
-TASKS = ("translate", "generate")
+CONTINUOUS = ("speech", "image", "series")  # tasks whose sources are files of numbers, listed in a manifest
+TASKS = ("translate", "generate", *CONTINUOUS)
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,16 @@ class DataOptions:
     max_tokens: int = 256  # longer sources or targets are left out of training
     max_ratio: float = 9.0  # so are pairs of which one side has this many times the other's tokens
     max_dropped: float = 0.2  # more than this share of pairs left out is an error
-    task: str = "translate"  # translate: pairs of lines | generate: plain text, to be continued
+    task: str = "translate"  # translate: pairs of lines | generate: plain text | speech, image, series: files and text
+    max_steps: int = 3000  # longer sources are left out of training; 100 steps are a second of speech
+    mel_bins: int = 80  # features of a step of speech
+    time_masks: int = 0  # SpecAugment (Park et al. 2019): stretches of steps hidden in training ...
+    time_mask_steps: int = 30  # ... each at most this long, and at most a fifth of all
+    feature_masks: int = 0  # bands of features hidden in training ...
+    feature_mask_width: int = 10  # ... each at most this wide
     image_height: int = 32  # pixels to which pictures are scaled
-    patch_height: int | None = (
-        None  # pixels of a patch, which is one step; none given: as high as the picture, a column
-    )
-    patch_width: int = 4
+    patch_width: int = 4  # pixels of a patch, which is one step of the sequence
+    patch_height: int | None = None  # none given: that of the picture, so that patches are columns; else a grid
     example: str | None = None  # a source text that the server's page shows first
 
     def __post_init__(self) -> None:
@@ -43,6 +48,14 @@ class DataOptions:
             raise ValueError(f"max_tokens is {self.max_tokens}; expected at least 2")
         if self.max_ratio <= 1:
             raise ValueError(f"max_ratio is {self.max_ratio}; expected more than 1")
+        for name, least in [("max_steps", 1), ("mel_bins", 2), ("time_mask_steps", 1), ("feature_mask_width", 1)]:
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected at least {least}")
+        for name in ("time_masks", "feature_masks"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected at least 0")
+        if self.subword_dropout and self.is_continuous:
+            raise ValueError(f'subword_dropout works with text on both sides, not with task = "{self.task}"')
         if not 0 <= self.max_dropped <= 1:
             raise ValueError(f"max_dropped is {self.max_dropped}; expected a number from 0 to 1")
         for name in ("image_height", "patch_width"):
@@ -57,3 +70,8 @@ class DataOptions:
     def patch_rows(self) -> int:
         """Pixels from top to bottom of a patch."""
         return self.image_height if self.patch_height is None else self.patch_height
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether the sources are files of numbers."""
+        return self.task in CONTINUOUS

@@ -1,5 +1,7 @@
 """A corpus, cleaned, tokenized and on disk: what training reads, memory-mapped, however large it is.
 
+Sources may be files of numbers, listed in a manifest: then what they hold is on the disk, step by step.
+
 The work is done once and kept in a cache folder named after the content of the files and the options that matter.
 """
 
@@ -10,10 +12,10 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,49 +24,25 @@ import numpy as np
 from clearhead.errors import BAD_DATA, DISK, UserError
 
 from .corpus import Pair, Report, fingerprint, read_pairs
+from .features import FeatureScale, Moments, Source
 from .folders import load_tokenizers, tokenizer_files
 from .languages import languages, looks_swapped
+from .manifest import file_of, manifest_fingerprint, read_manifest
 from .options import DataOptions
+from .readers import read_features
+from .storage import FRAMES, IDS, Side, Writer, lengths, open_side
 from .texts import read_texts
 from .tokenizer import Tokenizer, train, vocabulary_for
 
 FORMAT = 2
 CHUNK = 20_000  # pairs tokenized at a time
+FEW = 200  # pairs whose files are read at a time
 SAMPLE_PAIRS = 500_000  # pairs, a million lines, that the tokenizer learns from
 TEMPORARY = ".tmp-"  # how folders of unfinished work begin
 LANGUAGE_PAIRS = 10_000  # about so many pairs, from all over the corpus, show which scripts it is in
 HELD_OUT = 0.01, 50, 2000  # share of the corpus for validation, at least, at most
 
 Progress = Callable[[str, int], None]  # (what is being done, pairs so far)
-
-
-@dataclass(frozen=True)
-class Ragged:
-    """Rows of different lengths in one flat file."""
-
-    flat: np.ndarray
-    offsets: np.ndarray  # (rows + 1,)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, row: int) -> np.ndarray:
-        return self.flat[self.offsets[row] : self.offsets[row + 1]]
-
-    @property
-    def lengths(self) -> np.ndarray:
-        return np.diff(self.offsets).astype(np.int32)
-
-
-@dataclass(frozen=True)
-class Side:
-    """One language of a set of pairs: ids, and the text they come from."""
-
-    ids: Ragged
-    text: Ragged  # UTF-8 bytes
-
-    def string(self, row: int) -> str:
-        return self.text[row].tobytes().decode()
 
 
 @dataclass(frozen=True)
@@ -99,7 +77,7 @@ def prepare(
     tokenizers_of: Path | None = None,
 ) -> Prepared:
     """Clean, hold out, learn the vocabulary or take that of a model folder, and encode; or find it in the cache."""
-    prints = {"train": fingerprint(files), "valid": fingerprint(valid_files) if valid_files else ""}
+    prints = {"train": _print(files, options), "valid": _print(valid_files, options) if valid_files else ""}
     key = [FORMAT, prints, asdict(options), seed, [f.name for f in files], [f.name for f in valid_files]]
     inherited = [] if tokenizers_of is None else [_digest(file) for file in tokenizer_files(tokenizers_of)]
     name = hashlib.sha256(json.dumps([*key, inherited]).encode()).hexdigest()[:24]
@@ -114,15 +92,20 @@ def prepare(
 def open_prepared(folder: Path) -> Prepared:
     """What `prepare` left in a cache folder."""
     facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+    scale = FeatureScale(**facts["scale"]) if facts["scale"] else None
     return Prepared(
-        _open_side(folder, "source"),
-        _open_side(folder, "target"),
+        open_side(folder, "source", scale),
+        open_side(folder, "target"),
         np.load(folder / "lines.npy", mmap_mode="r"),
-        _open_side(folder, "valid-source"),
-        _open_side(folder, "valid-target"),
+        open_side(folder, "valid-source", scale),
+        open_side(folder, "valid-target"),
         *load_tokenizers(folder),
         {**facts, "folder": str(folder)},
     )
+
+
+def _print(files: Sequence[Path], options: DataOptions) -> str:
+    return manifest_fingerprint(files) if options.is_continuous else fingerprint(files)
 
 
 def _digest(file: Path) -> str:
@@ -147,13 +130,16 @@ class _Preparation:
         self.tokenizers = None if tokenizers_of is None else load_tokenizers(tokenizers_of)
         self.report = Report()
         self.valid_report = Report()
+        self.features = 0  # of each step, once one has been seen
+        self.moments = Moments()  # of what is trained on
 
     def run(self, prints: dict[str, str]) -> None:
         hashes, sample = self._scan()
         some = sample[:: max(1, len(sample) // LANGUAGE_PAIRS)]
         spoken = languages(self.files, self.options, some)
-        swapped = looks_swapped(self.files, self.options, some)
-        if swapped:
+        if self.options.is_continuous:
+            spoken = self.options.source_language or self.options.task, spoken[1]
+        elif swapped := looks_swapped(self.files, self.options, some):
             raise UserError("SWAPPED", swapped, BAD_DATA)
         hidden = np.zeros(len(hashes), bool) if self.valid_files else hashes <= _held_out(hashes, self.files)
         if self.tokenizers is None:
@@ -170,6 +156,7 @@ class _Preparation:
             "prints": prints,
             "languages": spoken,
             "vocabularies": [len(source), len(target)],
+            "scale": asdict(self.moments.scale()) if self.moments.steps else None,
             "report": self.report.to_dict(),
             "report_lines": self.report.lines(),
             "valid_report": self.valid_report.to_dict() if self.valid_files else None,
@@ -178,10 +165,12 @@ class _Preparation:
 
     def _require_unchanged(self, prints: dict[str, str]) -> None:
         for kind, files in (("train", self.files), ("valid", self.valid_files)):
-            if files and fingerprint(files) != prints[kind]:
+            if files and _print(files, self.options) != prints[kind]:
                 raise _changed(files)
 
     def _read(self, files: Sequence[Path], report: Report) -> Iterator[Pair]:
+        if self.options.is_continuous:
+            return read_manifest(files, report)
         return read_texts(files, report, self.options) if self.options.task == "generate" else read_pairs(files, report)
 
     def _scan(self) -> tuple[np.ndarray, list[Pair]]:
@@ -204,6 +193,9 @@ class _Preparation:
     def _learn(self, sample: list[Pair], pairs: int) -> tuple[Tokenizer, Tokenizer]:
         self.progress("learning the vocabulary", len(sample))
         size = self.options.vocabulary or vocabulary_for(pairs)
+        if self.options.is_continuous:
+            tokenizer = train((pair.target for pair in sample), self.options, self.seed, size)
+            return tokenizer, tokenizer
         if self.options.joint or self.options.task == "generate":
             both = (text for pair in sample for text in (pair.source, pair.target))
             tokenizer = train(both, self.options, self.seed, size)
@@ -213,25 +205,30 @@ class _Preparation:
 
     def _encode(self, hidden: np.ndarray) -> None:
         """All pairs to the disk; those that are hidden from training (a truth value for each) are for validation."""
-        with closing(_Writer(self.folder, "")) as training, closing(_Writer(self.folder, "valid-")) as validation:
+        training, validation = (Writer(self.folder, prefix, self._kind) for prefix in ("", "valid-"))
+        with closing(training), closing(validation):
             self._encode_training(hidden, training, validation)
-            for chunk in _chunks(self._read(self.valid_files, self.valid_report)) if self.valid_files else ():
-                self._write(chunk, self.valid_report, [(validation, np.ones(len(chunk), bool))])
+            pairs = self._read(self.valid_files, self.valid_report) if self.valid_files else iter(())
+            for chunk in self._chunks(pairs):
+                self._write(chunk, self.valid_files, self.valid_report, [(validation, np.ones(len(chunk), bool))])
         if not training.rows:
             raise _nothing_left(self.files, self.report)
         if not validation.rows:
             raise _nothing_left(self.valid_files or self.files, self.valid_report if self.valid_files else self.report)
         self._require_enough()
 
-    def _encode_training(self, hidden: np.ndarray, training: "_Writer", validation: "_Writer") -> None:
+    def _encode_training(self, hidden: np.ndarray, training: Writer, validation: Writer) -> None:
         done = 0
-        for chunk in _chunks(self._read(self.files, Report())):  # what is dropped while reading was counted by _scan
+        for chunk in self._chunks(self._read(self.files, Report())):  # drops while reading were counted by _scan
             now = hidden[done : done + len(chunk)]
             if len(now) < len(chunk):
                 raise _changed(self.files)
-            self._write(chunk, self.report, [(training, ~now), (validation, now)])
+            sources = self._write(chunk, self.files, self.report, [(training, ~now), (validation, now)])
+            for source, is_hidden in zip(sources, now, strict=True):
+                if isinstance(source, np.ndarray) and not is_hidden and len(source) <= self.options.max_steps:
+                    self.moments.add(source)
             done += len(chunk)
-            self.progress("tokenizing", done)
+            self.progress("reading files" if self.options.is_continuous else "tokenizing", done)
 
     def _require_enough(self) -> None:
         dropped = 1 - self.report.kept / self.report.read
@@ -244,85 +241,66 @@ class _Preparation:
                 BAD_DATA,
             )
 
-    def _write(self, pairs: list[Pair], report: Report, parts: "list[tuple[_Writer, np.ndarray]]") -> None:
-        """Tokenize the pairs and give each writer those for which its truth value says so."""
+    @property
+    def _kind(self) -> str:
+        return FRAMES if self.options.is_continuous else IDS
+
+    def _chunks(self, pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
+        while chunk := list(islice(pairs, FEW if self.options.is_continuous else CHUNK)):
+            yield chunk
+
+    def _write(
+        self,
+        pairs: list[Pair],
+        files: Sequence[Path],
+        report: Report,
+        parts: list[tuple[Writer, np.ndarray]],
+    ) -> Sequence[Source]:
+        """Tokenize the pairs and give each writer those for which its truth value says so; all sources."""
         assert self.tokenizers is not None
-        sources = self.tokenizers[0].encode_many([pair.source for pair in pairs])
+        sources = self._sources(pairs, files)
         targets = self.tokenizers[1].encode_many([pair.target for pair in pairs])
-        usable = self._usable(pairs, _lengths(sources), _lengths(targets), report)
+        usable = self._usable(pairs, lengths(sources), lengths(targets), report)
         for writer, wanted in parts:
             places = np.flatnonzero(usable & wanted).tolist()
             writer.add([pairs[i] for i in places], [sources[i] for i in places], [targets[i] for i in places])
+        return sources
+
+    def _sources(self, pairs: list[Pair], files: Sequence[Path]) -> Sequence[Source]:
+        assert self.tokenizers is not None
+        if not self.options.is_continuous:
+            return self.tokenizers[0].encode_many([pair.source for pair in pairs])
+        found = []
+        for pair in pairs:
+            where = f"line {pair.line} of {files[0]}"
+            found.append(read_features(file_of(files[0], pair.source), self.options, where))
+            self._require_alike(found[-1].shape[1], where)
+        return found
+
+    def _require_alike(self, features: int, where: str) -> None:
+        self.features = self.features or features
+        if features != self.features:
+            message = f"the file of {where} has steps of {features} numbers, those before it of {self.features}"
+            raise UserError("FEATURES", f"{message}; expected all alike. Correct it or leave it out", BAD_DATA)
 
     def _usable(self, pairs: list[Pair], source: np.ndarray, target: np.ndarray, report: Report) -> np.ndarray:
         """Whether each pair, of so many tokens on each side, can be trained on; those that cannot are reported."""
         long, short = np.maximum(source, target), np.maximum(np.minimum(source, target), 1)
-        too_long = long + 1 > self.options.max_tokens
-        uneven = (long > self.options.max_ratio * (short + 1)) & (source > 0)
-        for place in np.flatnonzero(too_long | uneven):
-            report.drop("too_long" if too_long[place] else "length_ratio", pairs[place].line)
-        return ~(too_long | uneven)
-
-
-class _Writer:
-    """Appends pairs to flat files; nothing but the offsets stays in memory."""
-
-    def __init__(self, folder: Path, prefix: str) -> None:
-        self.rows = 0
-        kinds = {"source.ids": np.uint32, "target.ids": np.uint32, "source.text": np.uint8, "target.text": np.uint8}
-        self._parts = {name: _FlatFile(folder / f"{prefix}{name}", dtype) for name, dtype in kinds.items()}
-        self._lines_path = folder / f"{prefix}lines.npy"
-        self._lines = array.array("q")
-
-    def add(self, pairs: list[Pair], sources: list[list[int]], targets: list[list[int]]) -> None:
-        self.rows += len(pairs)
-        self._lines.extend(pair.line for pair in pairs)
-        for name, ids in (("source.ids", sources), ("target.ids", targets)):
-            self._parts[name].add(chain.from_iterable(ids), _lengths(ids))
-        for name, texts in (("source.text", [p.source for p in pairs]), ("target.text", [p.target for p in pairs])):
-            rows = [text.encode() for text in texts]
-            self._parts[name].add(b"".join(rows), _lengths(rows))
-
-    def close(self) -> None:
-        for part in self._parts.values():
-            part.close()
-        np.save(self._lines_path, np.frombuffer(self._lines, np.int64))
-
-
-class _FlatFile:
-    """Rows of numbers, one after the other, and beside them where each begins."""
-
-    def __init__(self, path: Path, dtype: type) -> None:
-        self._path, self._dtype = path, dtype
-        self._file = path.open("wb")
-        self._lengths: list[np.ndarray] = []
-
-    def add(self, numbers: Iterable[int] | bytes, lengths: np.ndarray) -> None:
-        if not isinstance(numbers, bytes):
-            numbers = np.fromiter(numbers, self._dtype, count=int(lengths.sum())).tobytes()
-        self._file.write(numbers)
-        self._lengths.append(lengths)
-
-    def close(self) -> None:
-        if self._file.tell() == 0:
-            self._file.write(b"\0" * 4)  # an empty file cannot be memory-mapped
-        self._file.close()
-        offsets = np.concatenate([[0], *self._lengths]).cumsum(dtype=np.int64)
-        np.save(self._path.with_name(self._path.name + ".offsets.npy"), offsets)
-
-
-def _lengths(rows: Sequence[Sized]) -> np.ndarray:
-    return np.fromiter(map(len, rows), np.int64, count=len(rows))
-
-
-def _open_side(folder: Path, name: str) -> Side:
-    parts = []
-    for kind, dtype in (("ids", np.uint32), ("text", np.uint8)):
-        flat = np.memmap(folder / f"{name}.{kind}", dtype=dtype, mode="r")
-        offsets = np.load(folder / f"{name}.{kind}.offsets.npy", mmap_mode="r")
-        # As plain arrays: memmap's own slices take five times as long.
-        parts.append(Ragged(flat.view(np.ndarray), offsets.view(np.ndarray)))
-    return Side(*parts)
+        reasons = {
+            "too_long": long + 1 > self.options.max_tokens,
+            "length_ratio": (long > self.options.max_ratio * (short + 1)) & (source > 0),
+        }
+        if self.options.is_continuous:
+            reasons = {
+                "too_many_steps": source > self.options.max_steps,
+                "too_long": target + 1 > self.options.max_tokens,
+            }
+        usable = np.ones(len(pairs), bool)
+        for reason, holds in reasons.items():
+            for place in np.flatnonzero(usable & holds):
+                report.drop(reason, pairs[place].line)
+            usable &= ~holds
+        return usable
 
 
 def _hash(text: str) -> int:
@@ -343,11 +321,6 @@ def _held_out(hashes: np.ndarray, files: Sequence[Path]) -> np.uint64:
     wanted = min(max(int(len(hashes) * share), least), most, len(hashes) // 5)
     sources = int(np.searchsorted(pairs.cumsum(), wanted, side="right"))
     return distinct[max(sources, 1) - 1]
-
-
-def _chunks(pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
-    while chunk := list(islice(pairs, CHUNK)):
-        yield chunk
 
 
 @contextmanager

@@ -74,8 +74,8 @@ def beam_search(
     finished = Finished(sentences, options)
     sums = torch.full((B, W), NEVER, device=device)  # log-probability of each live hypothesis
     sums[:, 0] = 0.0  # W empty hypotheses would be W times the same
-    tokens = src.new_empty(B, W, 0)
-    last = src.new_full((B * W, 1), BOS)
+    tokens = sentences.new_empty(B, W, 0)
+    last = sentences.new_full((B * W, 1), BOS)
     while len(sentences):
         logits = model.logits(model.decode(last, state)[:, -1]).float().view(len(sentences), W, -1)
         best, parents, words = _best_continuations(logits, tokens, sums, constraints)

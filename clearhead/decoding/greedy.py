@@ -47,8 +47,8 @@ def roll_out(
     finished = Finished(sentences, options)
     sums = torch.zeros(B, W, device=device)
     is_live = torch.ones(B, W, dtype=torch.bool, device=device)
-    tokens = src.new_empty(B, W, 0)
-    last = src.new_full((B * W, 1), BOS)
+    tokens = sentences.new_empty(B, W, 0)
+    last = sentences.new_full((B * W, 1), BOS)
     while len(sentences):
         logits = model.logits(model.decode(last, state)[:, -1]).float().view(len(sentences), W, -1)
         log_total = logits.logsumexp(dim=2)
@@ -70,13 +70,14 @@ def roll_out(
 
 
 def greedy_steps(model: Seq2Seq, src: Tensor, limit: int) -> Iterator[int]:
-    """The words of one source (1, S), each as soon as it is known; without EOS, and at most `limit` of them."""
+    """The words of one source, each as soon as it is known; without EOS, and at most `limit` of them."""
     demands = [Demand(max_length=limit)]
     with torch.inference_mode():
-        src_mask = torch.ones_like(src, dtype=torch.bool)
+        src_mask = torch.ones(src.shape[:2], dtype=torch.bool, device=src.device)
         constraints = Constraints(src_mask, DecodingOptions(beam=1), demands)
         state = model.encode(src, src_mask)
-    last, tokens = src.new_full((1, 1), BOS), src.new_empty(1, 1, 0)
+    last = torch.full((1, 1), BOS, device=src.device)
+    tokens = last.new_empty(1, 1, 0)
     while True:
         with torch.inference_mode():  # not around the yield: it is a matter of the thread
             logits = model.logits(model.decode(last, state)[:, -1]).float().view(1, 1, -1)

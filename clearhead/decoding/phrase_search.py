@@ -119,15 +119,15 @@ def phrase_search(
     W = max(sentence.width for sentence in everyone)
     state = model.encode(src, src_mask).repeat(W)
     sentences, t = everyone, 0
-    tokens = src.new_empty(len(src), W, 0)
-    last = src.new_full((len(src) * W, 1), BOS)
+    last = torch.full((len(src) * W, 1), BOS, device=src.device)
+    tokens = last.new_empty(len(src), W, 0)
     while sentences:
         logits = model.logits(model.decode(last, state)[:, -1]).float().view(len(sentences), W, -1)
         for b, continuations in enumerate(_continuations(logits, tokens, sentences, constraints)):
             sentences[b].advance(tokens[b], continuations)
         t += 1
-        parents = _table(src, [[h.parent for h in sentence.live] for sentence in sentences], W, 0)
-        words = _table(src, [[h.word for h in sentence.live] for sentence in sentences], W, EOS)
+        parents = _table(tokens, [[h.parent for h in sentence.live] for sentence in sentences], W, 0)
+        words = _table(tokens, [[h.word for h in sentence.live] for sentence in sentences], W, EOS)
         tokens = tokens.gather(1, parents[:, :, None].expand(-1, -1, t - 1))
         tokens = torch.cat([tokens, words[:, :, None]], dim=2)
         first_rows = torch.arange(0, len(sentences) * W, W, device=src.device)

@@ -12,6 +12,7 @@ from clearhead.checkpoint.manifest import read_manifest
 from clearhead.checkpoint.model import load_model
 from clearhead.checkpoint.weights import WEIGHTS
 from clearhead.data.batching import make_batch, pad_sources
+from clearhead.data.features import Source
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis, search
 from clearhead.decoding.greedy import greedy_steps
 from clearhead.decoding.scoring import score
@@ -62,12 +63,12 @@ class NativeEngine:
         return None
 
     def translate(
-        self, sources: Sequence[list[int]], options: DecodingOptions, demands: Sequence[Demand] | None = None
+        self, sources: Sequence[Source], options: DecodingOptions, demands: Sequence[Demand] | None = None
     ) -> list[list[Hypothesis]]:
         return in_order(len(sources), self.translate_batches(sources, options, demands))
 
     def translate_batches(
-        self, sources: Sequence[list[int]], options: DecodingOptions, demands: Sequence[Demand] | None = None
+        self, sources: Sequence[Source], options: DecodingOptions, demands: Sequence[Demand] | None = None
     ) -> Iterator[Found]:
         batches = Batches(self._batches([len(source) for source in sources], options.beam), sources, options, demands)
         while len(batches):
@@ -79,14 +80,14 @@ class NativeEngine:
                 self._consider_workers(batches)
 
     def search(
-        self, sources: Sequence[list[int]], options: DecodingOptions, demands: Sequence[Demand] | None = None
+        self, sources: Sequence[Source], options: DecodingOptions, demands: Sequence[Demand] | None = None
     ) -> list[list[Hypothesis]]:
         """All of them in one batch, here."""
         src, src_mask = pad_sources(list(sources))
         self._multiply_in(torch.bfloat16)
         return search(self.model, src.to(self.device), src_mask.to(self.device), options, demands)
 
-    def score(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
+    def score(self, sources: Sequence[Source], targets: Sequence[list[int]]) -> list[list[float]]:
         results: list[list[float]] = [[] for _ in sources]
         self._multiply_in(torch.float32)
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
@@ -96,7 +97,7 @@ class NativeEngine:
                 results[place] = log_probabilities
         return results
 
-    def steps(self, source: list[int], limit: int) -> Iterator[int]:
+    def steps(self, source: Source, limit: int) -> Iterator[int]:
         """Greedy search as it goes: token by token, without EOS, at most `limit` of them."""
         src, _ = pad_sources([source])
         self._multiply_in(torch.bfloat16)

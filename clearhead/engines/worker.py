@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
 import torch
 
 from clearhead.checkpoint.manifest import read_manifest
@@ -28,7 +29,8 @@ def main(folder: Path, threads: int, asked: Iterable[str], answers: TextIO) -> N
 
 def _answer(engine: NativeEngine, batch: dict[str, Any]) -> list[list[tuple[list[int], float]]]:
     demands = None if batch["demands"] is None else [Demand(**demand) for demand in batch["demands"]]
-    found = engine.search(batch["sources"], DecodingOptions(**batch["options"]), demands)
+    sources = [np.array(one, np.float32) if one and isinstance(one[0], list) else one for one in batch["sources"]]
+    found = engine.search(sources, DecodingOptions(**batch["options"]), demands)
     return [[(hypothesis.tokens, hypothesis.score) for hypothesis in hypotheses] for hypotheses in found]
 
 

@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from clearhead.data.features import Source
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis
 
 Found = tuple[list[int], list[list[Hypothesis]]]  # places, and their hypotheses
@@ -110,7 +111,7 @@ class Batches:
     def __init__(
         self,
         batches: Sequence[list[int]],
-        sources: Sequence[list[int]],
+        sources: Sequence[Source],
         options: DecodingOptions,
         demands: Sequence[Demand] | None,
     ) -> None:
@@ -129,7 +130,7 @@ class Batches:
         with self._lock:
             self._left.append(places)
 
-    def of(self, places: list[int]) -> tuple[list[list[int]], list[Demand] | None]:
+    def of(self, places: list[int]) -> tuple[list[Source], list[Demand] | None]:
         demands = None if self.demands is None else [self.demands[place] for place in places]
         return [self.sources[place] for place in places], demands
 
@@ -137,7 +138,8 @@ class Batches:
         """For a worker."""
         sources, demands = self.of(places)
         plain = None if demands is None else [asdict(demand) for demand in demands]
-        return {"sources": sources, "options": asdict(self.options), "demands": plain}
+        rows = [source if isinstance(source, list) else source.tolist() for source in sources]
+        return {"sources": rows, "options": asdict(self.options), "demands": plain}
 
     def tokens(self, places: Sequence[int]) -> int:
         return sum(len(self.sources[place]) + 1 for place in places)

@@ -11,17 +11,36 @@ def check_source(src: Tensor, src_mask: Tensor, vocabulary: int) -> None:
     """Raise ValueError unless (B, S) ids and mask can be encoded."""
     if src.dim() != 2 or 0 in src.shape:
         raise ValueError(f"the source has shape {tuple(src.shape)}; expected (B, S) with B and S at least 1")
-    if src_mask.shape != src.shape or src_mask.dtype != torch.bool:
+    _check_mask(src_mask, src.shape)
+    check_ids("source", src, vocabulary)
+    _check_something_to_see(src_mask)
+
+
+def check_features(src: Tensor, src_mask: Tensor, features: int) -> None:
+    """Raise ValueError unless (B, S, F) numbers and a mask (B, S) can be encoded."""
+    if src.dim() != 3 or 0 in src.shape or src.shape[2] != features or not src.is_floating_point():
+        raise ValueError(
+            f"the source is {src.dtype} of shape {tuple(src.shape)}; expected numbers (B, S, {features}) with B and S "
+            "at least 1"
+        )
+    _check_mask(src_mask, src.shape[:2])
+    _check_something_to_see(src_mask)
+
+
+def _check_mask(src_mask: Tensor, shape: torch.Size) -> None:
+    if src_mask.shape != shape or src_mask.dtype != torch.bool:
         raise ValueError(
             f"src_mask is {src_mask.dtype} of shape {tuple(src_mask.shape)}; expected torch.bool of the "
-            f"source's shape {tuple(src.shape)}, True where a token may be looked at"
+            f"source's shape {tuple(shape)}, True where a token may be looked at"
         )
-    check_ids("source", src, vocabulary)
+
+
+def _check_something_to_see(src_mask: Tensor) -> None:
     nothing_to_see = ~src_mask.any(dim=1)
     if nothing_to_see.any():
         row = int(nothing_to_see.nonzero()[0])
         raise ValueError(
-            f"row {row} of src_mask lets 0 of {src.shape[1]} positions be seen; expected at least 1 "
+            f"row {row} of src_mask lets 0 of {src_mask.shape[1]} positions be seen; expected at least 1 "
             f"(an empty sentence still has its end-of-sentence token)"
         )
 

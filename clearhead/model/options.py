@@ -14,6 +14,7 @@ DENSES = ("two", "gated", "one")
 ACTIVATIONS = ("relu", "gelu", "silu")
 SCALES = ("head_width", "width", "none")
 CELLS = ("tanh", "gru", "lstm")
+MOST_STRIDES = 8
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class TransformerOptions:
     tied: str = "all"  # both embeddings and the output layer (paper 3.4) | target: the latter two | none
     scale_embedding: bool = True  # by √width (paper 3.4)
     output_bias: bool = False  # of the output layer; Marian has one
+    features: int | None = None  # numbers in each step of a continuous source; none: the source is ids
+    strides: int = 0  # convolutions before the encoder, each of which halves the steps of a continuous source
 
     def __post_init__(self) -> None:
         sizes = "source_vocabulary target_vocabulary width heads feed_forward decoder_blocks"
@@ -75,6 +78,7 @@ class TransformerOptions:
         if self.encoder_blocks < 0:
             raise ValueError(f"encoder_blocks is {self.encoder_blocks}; expected at least 0")
         _require_one_embedding(self, has_encoder=self.encoder_blocks > 0)
+        _require_readable(self, has_encoder=self.encoder_blocks > 0)
 
     @property
     def key_width(self) -> int:
@@ -106,6 +110,8 @@ class RNNOptions:
     attention: bool = True  # Bahdanau et al. 2015; without it one fixed context vector
     dropout: float = 0.1  # on embeddings and between layers
     tied: str = "target"  # target embedding and output layer | all: source embedding too | none
+    features: int | None = None  # numbers in each step of a continuous source; none: the source is ids
+    strides: int = 0  # convolutions before the encoder, each of which halves the steps of a continuous source
 
     def __post_init__(self) -> None:
         _require_positive(self, "source_vocabulary target_vocabulary width layers")
@@ -114,6 +120,7 @@ class RNNOptions:
         _require_rate(self)
         _require_one_vocabulary(self)
         _require_one_embedding(self, has_encoder=self.encoder)
+        _require_readable(self, has_encoder=self.encoder)
 
 
 ModelOptions = TransformerOptions | RNNOptions
@@ -146,6 +153,20 @@ def _require_one_vocabulary(options: ModelOptions) -> None:
 def _require_one_embedding(options: ModelOptions, has_encoder: bool) -> None:
     if not has_encoder and options.tied != "all":
         raise ValueError(f'tied is {options.tied!r}, but without an encoder there is one embedding; use tied = "all"')
+
+
+def _require_readable(options: ModelOptions, has_encoder: bool) -> None:
+    if not 0 <= options.strides <= MOST_STRIDES:
+        raise ValueError(f"strides is {options.strides}; expected 0 to {MOST_STRIDES}")
+    if options.features is None:
+        return
+    _require_positive(options, "features")
+    if not has_encoder:
+        raise ValueError(f"features is {options.features}, but without an encoder no source is read; leave one of both")
+    if options.tied == "all":
+        raise ValueError(
+            f'tied is "all", but a source of {options.features} features has no words; use tied = "target"'
+        )
 
 
 # The paper's base and big; `tiny` is Wu et al. 2021's, `lecture` is note 000 taken at its word.

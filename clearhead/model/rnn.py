@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from .checks import check_ids, check_source
+from .checks import check_ids
+from .front_end import make_front_end
 from .linear import Dropout, Linear
 from .options import RNNOptions
 
@@ -72,9 +73,11 @@ class RNN(nn.Module):
         super().__init__()
         self.options = options
         D = options.width
-        self.source_embedding = nn.Embedding(options.source_vocabulary, D)
+        self.source_embedding = make_front_end(options)
         self.target_embedding = (
-            self.source_embedding if options.tied == "all" else nn.Embedding(options.target_vocabulary, D)
+            self.source_embedding
+            if isinstance(self.source_embedding, nn.Embedding) and options.tied == "all"
+            else nn.Embedding(options.target_vocabulary, D)
         )
         between_layers = options.dropout if options.layers > 1 else 0.0
         encoder = NETWORKS[options.cell]
@@ -97,17 +100,17 @@ class RNN(nn.Module):
         self._initialise()
 
     def encode(self, src: Tensor, src_mask: Tensor) -> RNNState:
-        check_source(src, src_mask, self.options.source_vocabulary)
-        lengths = src_mask.sum(dim=1)
-        if not torch.equal(src_mask, torch.arange(src.shape[1], device=src.device) < lengths[:, None]):
+        self.source_embedding.check(src, src_mask)
+        if not torch.equal(src_mask, torch.arange(src.shape[1], device=src.device) < src_mask.sum(dim=1)[:, None]):
             raise ValueError("src_mask has gaps; an RNN reads on from left to right and expects padding at the end")
         if self.encoder is None:
             nothing = self.output.weight.new_zeros(len(src), 1, 0)
             return RNNState(nothing, nothing, src_mask, self._blank_cells(len(src)))
-        embedded = self.dropout(self.source_embedding(src))
-        packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        embedded, src_mask = self.source_embedding.read(src, src_mask)
+        lengths = src_mask.sum(dim=1).cpu()
+        packed = pack_padded_sequence(self.dropout(embedded), lengths, batch_first=True, enforce_sorted=False)
         outputs, last = self.encoder(packed)
-        memory, _ = pad_packed_sequence(outputs, batch_first=True, total_length=src.shape[1])  # (B, S, 2D)
+        memory, _ = pad_packed_sequence(outputs, batch_first=True, total_length=src_mask.shape[1])  # (B, S, 2D)
         hidden = last[0] if isinstance(last, tuple) else last  # (layers·2, B, D), forward and backward
         forward, backward = hidden.unflatten(0, (-1, 2)).unbind(1)
         cells = self._first_cells(backward)
@@ -167,7 +170,7 @@ class RNN(nn.Module):
             if "weight_hh" in name:
                 for gate in parameter.split(parameter.shape[1]):  # each gate's matrix (Saxe et al. 2014)
                     nn.init.orthogonal_(gate)
-            elif "embedding" in name or name == "attention.v":
+            elif isinstance(self.get_submodule(name.rpartition(".")[0]), nn.Embedding) or name == "attention.v":
                 nn.init.normal_(parameter, std=self.options.width**-0.5)
             elif parameter.dim() > 1:
                 nn.init.xavier_uniform_(parameter)

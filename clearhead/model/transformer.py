@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .attention import Cache, MultiHeadAttention
-from .checks import check_ids, check_source
+from .checks import check_ids
+from .front_end import make_front_end
 from .linear import Dropout, Linear
 from .options import TransformerOptions
 from .positions import Positions, Rotation, Rule
@@ -174,9 +175,12 @@ class Transformer(nn.Module):
         super().__init__()
         self.options = options
         D = options.width
-        self.source_embedding = nn.Embedding(options.source_vocabulary, D)
+        self.embedding_scale = D**0.5 if options.scale_embedding else 1.0
+        self.source_embedding = make_front_end(options, self.embedding_scale)
         self.target_embedding = (
-            self.source_embedding if options.tied == "all" else nn.Embedding(options.target_vocabulary, D)
+            self.source_embedding
+            if isinstance(self.source_embedding, nn.Embedding) and options.tied == "all"
+            else nn.Embedding(options.target_vocabulary, D)
         )
         self.source_positions = Positions(options, rule)
         self.target_positions = Positions(options, rule)
@@ -188,25 +192,20 @@ class Transformer(nn.Module):
         self.output = Linear(D, options.target_vocabulary, bias=options.output_bias)
         if options.tied != "none":
             self.output.weight = self.target_embedding.weight
-        self.embedding_scale = D**0.5 if options.scale_embedding else 1.0
         _initialise(self)
 
     def read(self, src: Tensor, src_mask: Tensor) -> Tensor:
-        """The encoder: source ids (B, S) to the vectors (B, S, D) that every decoder block looks at."""
-        mask = src_mask[:, None, None]  # (B, 1, 1, S)
-        x = self._embed(src, self.source_embedding, self.source_positions, start=0)
-        rotation = self.source_positions.rotation(0, src.shape[1], 1, src.device)
-        for block in self.encoder:
-            x = block(x, mask, rotation)
-        return self.encoder_norm(x)
+        """The encoder: a source, (B, S) ids or (B, S, F) features, to the (B, S', D) that every decoder block sees."""
+        return self._read(src, src_mask)[0]
 
     def encode(self, src: Tensor, src_mask: Tensor) -> DecoderState:
         """Read the source; cross-attention's keys and values are projected here, once."""
-        check_source(src, src_mask, self.options.source_vocabulary)
+        self.source_embedding.check(src, src_mask)
         layers = [block.cross_attention for block in self._decoder_blocks() if block.cross_attention is not None]
-        memory = self.read(src, src_mask) if layers else None
-        keys_values = [layer.keys_values(memory) for layer in layers if memory is not None]
-        return DecoderState(keys_values, src_mask[:, None, None])
+        if not layers:
+            return DecoderState([], src_mask[:, None, None])
+        memory, mask = self._read(src, src_mask)
+        return DecoderState([layer.keys_values(memory) for layer in layers], mask)
 
     def decode(self, tgt: Tensor, state: DecoderState) -> Tensor:
         """Extend every hypothesis by `tgt` (B·W, T); the hidden state at each new position, (B·W, T, D).
@@ -217,7 +216,8 @@ class Transformer(nn.Module):
         B, W, start = len(state.memory_mask), state.cache.hypotheses, state.cache.length
         if rows != B * W:
             raise ValueError(f"the target has {rows} rows; expected {B} sentences × {W} hypotheses")
-        x = self._embed(tgt, self.target_embedding, self.target_positions, start)
+        embedded = self.target_embedding(tgt) * self.embedding_scale
+        x = self.dropout(self.target_positions.add(embedded, start))
         x = x.view(B, W * T, -1)  # the hypotheses of a sentence side by side: they look at the same source
         mask = state.cache.open(B, T, tgt.device)
         rotation = self.target_positions.rotation(start, T, W, tgt.device)
@@ -234,8 +234,14 @@ class Transformer(nn.Module):
         check_ids("target", tgt, self.options.target_vocabulary)
         return self.decode(tgt, self.encode(src, src_mask))
 
-    def _embed(self, ids: Tensor, embedding: nn.Embedding, positions: Positions, start: int) -> Tensor:
-        return self.dropout(positions.add(embedding(ids) * self.embedding_scale, start))  # (B, T, D)
+    def _read(self, src: Tensor, src_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """What the encoder gives, and its mask (B, 1, 1, S')."""
+        embedded, seen = self.source_embedding.read(src, src_mask)
+        x, mask = self.dropout(self.source_positions.add(embedded, 0)), seen[:, None, None]
+        rotation = self.source_positions.rotation(0, x.shape[1], 1, src.device)
+        for block in self.encoder:
+            x = block(x, mask, rotation)
+        return self.encoder_norm(x), mask
 
     def _decoder_blocks(self) -> list[DecoderBlock]:
         return [block for block in self.decoder if isinstance(block, DecoderBlock)]

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from clearhead.checkpoint.model import Model
 from clearhead.data.batching import Batch, make_batch, share
+from clearhead.data.features import Source
+from clearhead.data.masking import hide_parts
 from clearhead.data.prepare import Prepared
 from clearhead.errors import INTERRUPTED, TERMINATED
 from clearhead.failpoint import failpoint
@@ -83,15 +85,26 @@ class Gradients:
 
     def _batch(self, rows: np.ndarray, epoch: int) -> Batch:
         prepared, rate = self._prepared, self._settings.data.subword_dropout
+        if prepared.source.scale is not None:
+            return self._masked(rows, epoch).to(self._device)
         if not rate:
             return pairs_of(prepared, rows).to(self._device)
-        pairs = []
+        pairs: list[tuple[Source, list[int]]] = []
         for row in map(int, rows):
             seed = _mix(self._settings.training.seed, epoch, row)
             sides = (prepared.source, prepared.source_tokenizer), (prepared.target, prepared.target_tokenizer)
             source, target = (tok.encode_with_dropout(side.string(row), rate, seed) for side, tok in sides)
             pairs.append((source, target))
         return make_batch(pairs).to(self._device)
+
+    def _masked(self, rows: np.ndarray, epoch: int) -> Batch:
+        """Features, parts of which are hidden: which ones depends on the seed, the epoch and the pair alone."""
+        source, target = self._prepared.source, self._prepared.target
+        pairs: list[tuple[Source, list[int]]] = []
+        for row in map(int, rows):
+            rng = np.random.default_rng(_mix(self._settings.training.seed, epoch, row))
+            pairs.append((hide_parts(source.item(row), self._settings.data, rng), target.tokens(row)))
+        return make_batch(pairs)
 
     def _exchange(self, loss: Tensor, real_tokens: int, tokens: int, told: int) -> tuple[float, int]:
         """Sum the gradients and losses of all processes."""

@@ -15,6 +15,7 @@ import torch
 from clearhead.checkpoint.model_folder import KINDS
 from clearhead.data.batching import epoch_batches
 from clearhead.data.prepare import Prepared
+from clearhead.data.readers import READERS
 from clearhead.model import SIZES, ModelOptions, RNNOptions, TransformerOptions, build
 from clearhead.model.linear import multiply_in
 from clearhead.options import from_dict
@@ -111,10 +112,11 @@ def _resolve(request: Request, prepared: Prepared) -> Settings:
     """Every option that was left open, from the table; steps stay open while a time is to decide them."""
     row = fitting(len(prepared))
     preset = request.preset or row.preset
-    source_words, target_words = prepared.facts["vocabularies"]
-    model = _model_options(request, preset, row, source_words, target_words)
+    model = _model_options(request, preset, row, prepared)
     training = request.training
-    training = replace(training, tokens_per_batch=training.tokens_per_batch or row.tokens_per_batch)
+    # A budget in steps of the source, of which the encoder sees one in so many.
+    tokens = row.tokens_per_batch * (1 if model.features is None else 2**model.strides)
+    training = replace(training, tokens_per_batch=training.tokens_per_batch or tokens)
     defaults: dict[str, Any] = {"peak_rate": row.peak_rate}
     if training.minutes is None:
         batches = len(_batches(prepared, training))
@@ -175,14 +177,18 @@ def _intervals(steps: int) -> dict[str, int]:
     return {"validate_every": every, "save_every": every}
 
 
-def _model_options(request: Request, preset: str, row: Fitting, source_words: int, target_words: int) -> ModelOptions:
+def _model_options(request: Request, preset: str, row: Fitting, prepared: Prepared) -> ModelOptions:
     if preset not in SIZES:
         raise ValueError(f"preset is {preset!r}; expected one of {', '.join(SIZES)}")
     base = SIZES[preset]
+    source_words, target_words = prepared.facts["vocabularies"]
     facts: dict[str, Any] = {"source_vocabulary": source_words, "target_vocabulary": target_words}
     if isinstance(base, TransformerOptions) and base.norm == "post":
         facts["norm"] = NORM
-    if request.data.task == "generate":
+    if prepared.source.scale is not None:
+        strides = READERS[request.data.task].strides
+        facts |= {"features": prepared.source.scale.features, "strides": strides, "tied": "target"}
+    elif request.data.task == "generate":
         facts |= {"encoder_blocks": 0} if isinstance(base, TransformerOptions) else {"encoder": False, "tied": "all"}
     elif source_words != target_words or not request.data.joint:
         facts["tied"] = "target"

@@ -7,6 +7,7 @@ from typing import Any
 
 from clearhead.checkpoint.model import Model, save_model
 from clearhead.data.folders import tokenizer_files
+from clearhead.data.prepare import open_prepared
 from clearhead.decoding.calibration import Calibration
 
 from .plan import Plan
@@ -28,6 +29,9 @@ def write_model(
         "decoding": asdict(settings.decoding),
         "about": dict(about),
     }
+    scale = open_prepared(Path(plan.prepared)).source.scale
+    if scale is not None:
+        config["scale"] = asdict(scale)
     if calibration is not None:
         config["calibration"] = asdict(calibration)
     files = {file.name: file.read_bytes() for file in tokenizer_files(Path(plan.prepared))}

@@ -173,7 +173,8 @@ def _begin(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
 def _like_its_model(request: Request, folder: Path) -> Request:
     """Sizes, vocabulary and tokenizer of the model to start from, unless options say otherwise."""
     config = read_config(folder)
-    model = {k: v for k, v in config["model"].items() if k not in ("kind", "source_vocabulary", "target_vocabulary")}
+    from_the_data = ("kind", "source_vocabulary", "target_vocabulary", "features")
+    model = {k: v for k, v in config["model"].items() if k not in from_the_data}
     kind = config["model"]["kind"]
     preset = request.preset or next(name for name, size in SIZES.items() if kind_of(size) == kind)
     known = {key: config["data"][key] for key in ("tokenizer", "joint", "vocabulary")}

@@ -30,8 +30,8 @@ def make_optimizer(model: nn.Module, options: TrainingOptions = DEFAULTS) -> tor
 
 def pairs_of(prepared: Prepared, rows: np.ndarray) -> Batch:
     """The batch of these training pairs."""
-    source, target = prepared.source.ids, prepared.target.ids
-    return make_batch([(source[int(row)].tolist(), target[int(row)].tolist()) for row in rows])
+    source, target = prepared.source, prepared.target
+    return make_batch([(source.item(int(row)), target.tokens(int(row))) for row in rows])
 
 
 def backward(model: Seq2Seq, batches: Sequence[Batch], smoothing: float, tokens: int) -> Tensor:

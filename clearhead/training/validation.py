@@ -41,13 +41,13 @@ class Verdict:
 @torch.inference_mode()
 def validation_loss(model: Seq2Seq, prepared: Prepared, team: Team, device: str) -> float:
     """The mean over all target tokens; each process takes its share of the pairs."""
-    source, target = prepared.valid_source.ids, prepared.valid_target.ids
-    mine = range(team.rank, len(source), team.size)
+    source, target = prepared.valid_source, prepared.valid_target
+    mine = range(team.rank, len(source.ids), team.size)
     total = torch.zeros(2, dtype=torch.float64)
-    lengths = [max(len(source[row]), len(target[row])) for row in mine]
+    lengths = [max(len(source.ids[row]), len(target.ids[row])) for row in mine]
     for places in batches_by_length(lengths, TOKENS_PER_BATCH):
         rows = [mine[place] for place in places]
-        batch = make_batch([(source[row].tolist(), target[row].tolist()) for row in rows]).to(device)
+        batch = make_batch([(source.item(row), target.tokens(row)) for row in rows]).to(device)
         total += torch.tensor([float(batch_loss(model, batch, 0.0, 1)), batch.tokens], dtype=torch.float64)
     team.add_up(total)
     return float(total[0] / total[1])
@@ -60,7 +60,7 @@ def translate_validation(
     count = len(prepared.valid_source.ids)
     wanted = [i * count // min(pairs, count) for i in range(min(pairs, count))]
     mine = wanted[team.rank :: team.size]
-    sources = [prepared.valid_source.ids[i].tolist() for i in mine]
+    sources = [prepared.valid_source.item(i) for i in mine]
     beginnings = [_beginning(prepared, i) for i in mine]
     found = NativeEngine(model, device).translate(sources, options, [Demand(prefix=ids) for ids in beginnings])
     best = [
@@ -75,7 +75,7 @@ def translate_validation(
 
 def _beginning(prepared: Prepared, row: int) -> list[int]:
     """Of a text without a source its first third, at most so many tokens; a translation has to find its own."""
-    ids = prepared.valid_target.ids[row].tolist()
+    ids = prepared.valid_target.tokens(row)
     return [] if prepared.has_source else ids[: min(MOST_GIVEN, len(ids) // 3)]
 
 
@@ -84,7 +84,7 @@ def _asked(prepared: Prepared, row: int) -> tuple[str, str]:
     if prepared.has_source:
         return prepared.valid_source.string(row), prepared.valid_target.string(row)
     given, decode = _beginning(prepared, row), prepared.target_tokenizer.decode
-    return decode(given), decode(prepared.valid_target.ids[row].tolist()[len(given) :])
+    return decode(given), decode(prepared.valid_target.tokens(row)[len(given) :])
 
 
 def calibrate(samples: Sequence[Sample], prepared: Prepared) -> Calibration | None:

@@ -11,6 +11,9 @@
     writing      an output that appears complete or not at all, and the journal by which a killed run goes on
     files        translate_file, which puts these together
     shards       --shard i/n and merge
+    tasks        what a model was trained for
+    generating   a beginning -> text that goes on
+    transcribing files of numbers, such as recordings -> text
 
 None of this loads torch; the native engine does, when it is used.
 """

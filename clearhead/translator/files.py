@@ -43,13 +43,6 @@ class Task:
     shard: Shard | None = None
 
 
-def require_task(translator: Translator) -> None:
-    """That the model translates: one that continues text has no use for a source."""
-    if translator.task != "translate":
-        message = "this model was trained to continue text, not to translate; use clearhead generate"
-        raise UserError("TASK", message, USAGE)
-
-
 def search_options(own: DecodingOptions, changes: dict[str, Any], as_json: bool) -> DecodingOptions:
     """The model's own, changed by what was given; what is None was not. A beam is at least as wide as n-best."""
     given = {name: value for name, value in changes.items() if value is not None}

@@ -7,6 +7,7 @@ from pathlib import Path
 from clearhead.decoding import DecodingOptions, Demand
 from clearhead.errors import USAGE, UserError
 
+from .tasks import require_task
 from .translation import Decoded, Translation
 from .translator import Translator, load
 
@@ -16,9 +17,7 @@ LENGTH = 120  # tokens that are written
 def load_generator(path: Path) -> Translator:
     """The model in a run folder or a model folder, if it was trained to continue text."""
     translator = load(path, engine="native")
-    if translator.task != "generate":
-        message = f"{path} was trained to translate, not to continue text; use clearhead translate"
-        raise UserError("TASK", message, USAGE)
+    require_task(translator.task, "generate")
     return translator
 
 

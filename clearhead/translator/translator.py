@@ -21,6 +21,7 @@ from . import guards
 from .glossary import Glossary
 from .plan import Piece, Plan, Said
 from .splitting import join
+from .tasks import require_task
 from .translation import Decoded, Translation
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Translator:
 
     @property
     def task(self) -> str:
-        """What the model was trained for: translate or generate."""
+        """What the model was trained for: translate, generate, speech, series."""
         return self.config.get("data", {}).get("task", "translate")
 
     def translate(
@@ -110,6 +111,7 @@ class Translator:
         prefix: str = "",
     ) -> Iterator[tuple[list[int], list[list[Translation]]]]:
         """As they are done: which of the texts, and their translations."""
+        require_task(self.task, "translate", "generate")
         guards.require_unicode(texts)
         options = options or self.decoding
         if glossary is not None and options.temperature is not None:
@@ -157,7 +159,7 @@ class Translator:
         from clearhead.inspection.inspect import Question, inspect
 
         options = self.options(beam)
-        limit = self._limit(options, len(self.source_tokenizer.encode(text)))
+        limit = self.limit(options, len(self.source_tokenizer.encode(text)))
         question = Question(text, target, options, Demand(max_length=limit), runners_up, tuple(heads))
         trace = inspect(self.subject(), question)
         if target is None:
@@ -194,7 +196,7 @@ class Translator:
             if piece.stays:
                 continue
             source, target = self.source_tokenizer.encode(piece.part.text), list[int]()
-            for token in self.engine.steps(source, self._limit(self.decoding, len(source))):
+            for token in self.engine.steps(source, self.limit(self.decoding, len(source))):
                 target.append(token)
                 said[place] = self.target_tokenizer.decode(target).rstrip("\ufffd")  # bytes of half a character
                 yield join([one.part for one in pieces[: place + 1]], said[: place + 1]).rstrip()
@@ -225,7 +227,7 @@ class Translator:
             Demand(
                 prefix=start if piece.is_first else [],
                 phrases=glossary.phrases(piece.part.text, self.target_tokenizer) if glossary else [],
-                max_length=self._limit(options, len(source)),
+                max_length=self.limit(options, len(source)),
             )
             for piece, source in zip(pieces, sources, strict=True)
         ]
@@ -246,7 +248,7 @@ class Translator:
         decode = self.target_tokenizer.decode
         return [Said(decode(h.tokens), h.score, Decoded(source, h.tokens)) for h in hypotheses]
 
-    def _limit(self, options: DecodingOptions, length: int) -> int:
+    def limit(self, options: DecodingOptions, length: int) -> int:
         """F39: no more tokens than targets of sources of this length have."""
         limit = length + PAST_SOURCE if options.max_length is None else options.max_length
         if self.calibration is not None:

@@ -90,7 +90,7 @@ def test_findings_of_the_reader_are_reported(tmp_path: Path) -> None:
 
 
 def test_every_reason_has_advice() -> None:
-    assert {*DROPS, *NOTES} - {"too_long", "length_ratio"} <= {*doctor.FINDINGS}
+    assert {*DROPS, *NOTES} - {"too_long", "length_ratio", "too_many_steps"} <= {*doctor.FINDINGS}
     assert {*PLANTED} - {"rare_script"} <= {*doctor.FINDINGS}
 
 

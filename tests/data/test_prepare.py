@@ -14,7 +14,8 @@ from clearhead.data import prepare as module
 from clearhead.data.corpus import Pair, Report, read_pairs
 from clearhead.data.folders import default_cache, load_tokenizers, tokenizer_files
 from clearhead.data.options import DataOptions
-from clearhead.data.prepare import Prepared, Side, open_prepared, prepare
+from clearhead.data.prepare import Prepared, open_prepared, prepare
+from clearhead.data.storage import Side
 from clearhead.data.tokenizer import Tokenizer, train
 from clearhead.errors import BAD_DATA, DISK, USAGE, UserError
 

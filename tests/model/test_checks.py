@@ -102,7 +102,7 @@ def test_mask_with_gaps() -> None:
 def test_nothing_is_checked_per_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model: Seq2Seq[Any] = make_model(VARIANTS[name])
     checked: list[str] = []
-    monkeypatch.setattr(f"{MODULES[name]}.check_source", lambda *_: checked.append("source"))
+    monkeypatch.setattr("clearhead.model.front_end.check_source", lambda *_: checked.append("source"))
     monkeypatch.setattr(f"{MODULES[name]}.check_ids", lambda side, *_: checked.append(side))
     state = model.encode(*random_source(3, 5))
     assert checked == ["source"]

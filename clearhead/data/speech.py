@@ -1,0 +1,140 @@
+"""Recordings -> log-mel features: 80 numbers, or data.mel_bins, for every hundredth of a second.
+
+A recording is mixed to one channel, brought to 16 kHz by a windowed sinc, and to one loudness, so that neither the
+microphone nor the distance to it matters. Then, every 10 ms, of 25 ms under a Hann window the energy in triangular
+bands that are equally wide in mel, as its logarithm (Davis & Mermelstein 1980 stop one step later).
+"""
+
+import io
+import math
+import wave
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from .options import DataOptions
+
+RATE = 16_000  # samples per second
+SHIFT, WINDOW = 0.010, 0.025  # seconds from frame to frame, and of a frame
+FFT = 512  # the next power of two
+LOUDNESS = 0.1  # root of the mean square, of a largest value of 1
+QUIET = 1e-6  # energy below which bands are alike
+ZEROS = 16  # of the sinc on each side
+RATES = 4_000, 384_000
+
+
+def read_speech(path: Path, options: DataOptions) -> np.ndarray:
+    """(frames, mel_bins) of a WAV or FLAC file."""
+    samples, rate = read_samples(path)
+    return log_mel(level(resample(samples, rate)), options.mel_bins)
+
+
+def read_samples(path: Path) -> tuple[np.ndarray, int]:
+    """One channel, from -1 to 1, and the samples per second; ValueError if it is no such file."""
+    content = path.read_bytes()
+    if content[:4] == b"RIFF" and _is_plain(content):
+        samples, rate = _plain_wav(content)
+    else:
+        samples, rate = _by_soundfile(content)
+    if not RATES[0] <= rate <= RATES[1]:
+        raise ValueError(f"it has {rate} samples per second; {RATES[0]} to {RATES[1]} can be read")
+    return samples.mean(axis=1), rate
+
+
+def resample(samples: np.ndarray, rate: int) -> np.ndarray:
+    """At 16 kHz: each new sample is the old ones around it, weighted by a sinc under a Hann window.
+
+    The sinc passes what lies below half of the lower of both rates, so that nothing is folded back.
+    """
+    if rate == RATE:
+        return samples
+    cut = min(1.0, RATE / rate)
+    reach = math.ceil(ZEROS / cut)  # samples on each side
+    padded = np.pad(samples, reach)
+    count = len(samples) * RATE // rate
+    around = np.arange(-reach + 1, reach + 1)
+    parts = []
+    for start in range(0, count, 1 << 14):  # so many at a time: memory stays small
+        times = np.arange(start, min(count, start + (1 << 14))) * (rate / RATE)
+        whole = np.floor(times).astype(int)
+        distance = (times - whole)[:, None] - around  # in old samples
+        weights = cut * np.sinc(cut * distance) * (0.5 + 0.5 * np.cos(np.pi * np.clip(distance / reach, -1, 1)))
+        parts.append((padded[whole[:, None] + around + reach] * weights).sum(axis=1))
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def level(samples: np.ndarray) -> np.ndarray:
+    """At the same loudness as every other; silence stays silent."""
+    loudness = math.sqrt(float(np.mean(samples**2))) if len(samples) else 0.0
+    return samples * (LOUDNESS / loudness) if loudness > 1e-5 else samples
+
+
+def log_mel(samples: np.ndarray, bins: int) -> np.ndarray:
+    """(frames, bins) of samples at 16 kHz."""
+    size, shift = round(WINDOW * RATE), round(SHIFT * RATE)
+    if len(samples) < size:
+        raise ValueError(f"it lasts {len(samples) / RATE:.3f} s, less than one frame of {WINDOW} s")
+    frames = np.lib.stride_tricks.sliding_window_view(samples, size)[::shift]
+    energy = np.abs(np.fft.rfft(frames * np.hanning(size), FFT)) ** 2  # (frames, FFT / 2 + 1)
+    return np.log(energy @ mel_bands(bins) + QUIET).astype(np.float32)
+
+
+@lru_cache(4)
+def mel_bands(bins: int) -> np.ndarray:
+    """(FFT / 2 + 1, bins): triangles from 0 to 8 kHz, each as high as one, its feet at its neighbours' tops."""
+    tops = hertz(np.linspace(0, mel(RATE / 2), bins + 2))
+    frequencies = np.linspace(0, RATE / 2, FFT // 2 + 1)[:, None]
+    low, top, high = tops[:-2], tops[1:-1], tops[2:]
+    rising, falling = (frequencies - low) / (top - low), (high - frequencies) / (high - top)
+    bands = np.maximum(0, np.minimum(rising, falling))
+    bands.flags.writeable = False
+    return bands
+
+
+def mel(hertz: float | np.ndarray) -> np.ndarray:
+    return 2595 * np.log10(1 + np.asarray(hertz) / 700)
+
+
+def hertz(mel: float | np.ndarray) -> np.ndarray:
+    return 700 * (10 ** (np.asarray(mel) / 2595) - 1)
+
+
+def _is_plain(content: bytes) -> bool:
+    """Whether the standard library reads it: whole numbers, not floating point or compressed."""
+    try:
+        with wave.open(io.BytesIO(content)):
+            return True
+    except (wave.Error, EOFError):
+        return False
+
+
+def _plain_wav(content: bytes) -> tuple[np.ndarray, int]:
+    with wave.open(io.BytesIO(content)) as file:
+        rate, channels, width = file.getframerate(), file.getnchannels(), file.getsampwidth()
+        raw = file.readframes(file.getnframes())
+    if width not in (1, 2, 3, 4) or not raw or len(raw) % (width * channels):
+        raise ValueError(f"it has {len(raw)} bytes of sound, which is nothing or no whole number of samples")
+    if width == 1:  # unsigned, as the only one
+        whole = np.frombuffer(raw, np.uint8).astype(float) - 128
+    elif width == 3:
+        parts = np.frombuffer(raw, np.uint8).reshape(-1, 3).astype(np.int32)
+        whole = ((parts[:, 0] << 8 | parts[:, 1] << 16 | parts[:, 2] << 24) >> 8).astype(float)
+    else:
+        whole = np.frombuffer(raw, f"<i{width}").astype(float)
+    return whole.reshape(-1, channels) / 2 ** (8 * width - 1), rate
+
+
+def _by_soundfile(content: bytes) -> tuple[np.ndarray, int]:
+    """FLAC, and WAV of other kinds."""
+    try:
+        import soundfile
+    except ImportError as error:
+        raise ValueError("FLAC and floating-point WAV need soundfile: pip install 'clearhead[speech]'") from error
+    try:
+        samples, rate = soundfile.read(io.BytesIO(content), dtype="float64", always_2d=True)
+    except (soundfile.LibsndfileError, RuntimeError) as error:
+        raise ValueError("it is no sound file that can be read, or it is damaged") from error
+    if not len(samples):
+        raise ValueError("it has no sound")
+    return samples, rate

@@ -38,11 +38,11 @@ class PictureOptions:
     test: int = 600
     seed: int = 1
     height: int = 32  # pixels
-    degrees: float = 2.0  # turned at most by this
-    stretch: float = 0.15  # made wider or narrower at most by this share
-    margin: float = 0.25  # above, below and beside the ink, at most this share of its height
+    degrees: float = 1.5  # turned at most by this
+    stretch: float = 0.1  # made wider or narrower at most by this share
+    margin: float = 0.1  # above, below and beside the ink, at most this share of its height
     blur: float = 0.8  # at most, in pixels
-    noise: float = 20.0  # at most, of 255: the deviation of a pixel
+    noise: float = 15.0  # at most, of 255: the deviation of a pixel
 
 
 def write_pictures(folder: Path, options: PictureOptions, fonts: FontShares) -> list[Path]:

@@ -222,10 +222,10 @@ def transcribe(
     Of several files each line begins with the file's name and a tab.
     """
     from clearhead.translator.transcribing import load_transcriber
+    from clearhead.translator.transcribing import transcribe as write_down
 
-    transcriber = load_transcriber(model)
-    options = transcriber.translator.options(beam)
-    for file, (best, *_) in zip(files, transcriber.transcribe(files, options), strict=True):
+    translator = load_transcriber(model)
+    for file, (best, *_) in zip(files, write_down(translator, files, translator.options(beam)), strict=True):
         if as_json:
             typer.echo(_dump({"file": str(file), "text": best.text, "score": best.score}))
         else:
@@ -293,15 +293,23 @@ def evaluate(
 
     The error rate counts words, or characters of Chinese and its like: of spoken text it is the WER or CER, of phonemes
     the PER. What is no exact match is the share of wrong sentences, or of wrong words if a line is a word. A model that
-    was trained to continue text is evaluated on text files: perplexity, and bits per character.
+    was trained to continue text is evaluated on text files: perplexity, and bits per character; one of task=speech or
+    task=series on a manifest of files and their text: word and character error rate.
     """
     from clearhead.evaluation.report import evaluate as evaluate_models
-    from clearhead.evaluation.report import task_of
+    from clearhead.evaluation.report import require_alone, task_of
 
-    if task_of(model) == "generate":
+    task = task_of(model)
+    if task != "translate":
+        require_alone(task, baseline, tokenize)
+    if task == "generate":
         from clearhead.evaluation.perplexity import surprise
 
         evaluation: Any = surprise(model, files)
+    elif task != "translate":
+        from clearhead.evaluation.transcripts import evaluate_transcripts
+
+        evaluation = evaluate_transcripts(model, files, beam)
     else:
         evaluation = evaluate_models(model, files, baseline or [], beam, engine, tokenize)
     if as_json:
@@ -332,11 +340,12 @@ def score(
 @app.command(
     epilog="Examples: clearhead inspect my-run 'A dog runs.'   |   "
     "clearhead inspect my-run 'A dog runs.' --html dog.html   |   "
-    "clearhead inspect my-run 'A dog runs.' --svg dog.svg --head cross:2:1"
+    "clearhead inspect my-run 'A dog runs.' --svg dog.svg --head cross:2:1   |   "
+    "clearhead inspect my-speech-run hello.wav --html hello.html"
 )
 def inspect(
     model: Annotated[Path, typer.Argument(help="A run folder or a model folder.")],
-    text: Annotated[str, typer.Argument(help="The sentence to look at; - for standard input.")],
+    text: Annotated[str, typer.Argument(help="The sentence to look at; - for standard input. Or a recording's path.")],
     target: Annotated[str | None, typer.Option(help="Look at this translation instead of the model's own.")] = None,
     steps: Annotated[
         bool, typer.Option("--steps", help="The sentence's way through the whole network, stop by stop.")
@@ -359,7 +368,8 @@ def inspect(
 ) -> None:
     """Look inside a translation: where every head looked, what else could have been written, and what mattered.
 
-    Layers and heads are counted from 1. With --svg, --head cross:2:1 draws one head, cross:2 all heads of a layer,
+    Of a model of task=speech or task=series TEXT is a file; the source axis is then time, or steps. Layers and heads
+    are counted from 1. With --svg, --head cross:2:1 draws one head, cross:2 all heads of a layer,
     and cross all heads of all layers.
     """
     from clearhead.translator.looking import Wanted, look, look_at_lines

@@ -51,17 +51,18 @@ def resample(samples: np.ndarray, rate: int) -> np.ndarray:
         return samples
     cut = min(1.0, RATE / rate)
     reach = math.ceil(ZEROS / cut)  # samples on each side
-    padded = np.pad(samples, reach)
-    count = len(samples) * RATE // rate
     around = np.arange(-reach + 1, reach + 1)
-    parts = []
-    for start in range(0, count, 1 << 14):  # so many at a time: memory stays small
-        times = np.arange(start, min(count, start + (1 << 14))) * (rate / RATE)
-        whole = np.floor(times).astype(int)
-        distance = (times - whole)[:, None] - around  # in old samples
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(samples, reach), len(around))[1:]
+    common = math.gcd(rate, RATE)
+    turns, step = RATE // common, rate // common  # after so many new samples and old ones the weights are the same
+    found = np.zeros(len(samples) * RATE // rate)
+    for turn in range(min(turns, len(found))):
+        whole, part = divmod(turn * step, turns)
+        distance = part / turns - around  # in old samples
         weights = cut * np.sinc(cut * distance) * (0.5 + 0.5 * np.cos(np.pi * np.clip(distance / reach, -1, 1)))
-        parts.append((padded[whole[:, None] + around + reach] * weights).sum(axis=1))
-    return np.concatenate(parts) if parts else np.zeros(0)
+        places = found[turn::turns]
+        places[:] = windows[whole::step][: len(places)] @ weights
+    return found
 
 
 def level(samples: np.ndarray) -> np.ndarray:

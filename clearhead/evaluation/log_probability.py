@@ -9,6 +9,7 @@ from typing import Any
 from clearhead.data.corpus import Pair, Report, read_pairs
 from clearhead.progress import progress
 from clearhead.translator import Translator, load
+from clearhead.translator.tasks import require_task
 
 CHUNK = 1024  # pairs scored at once
 END = "</s>"
@@ -51,6 +52,7 @@ def score_files(model: Path, files: Sequence[Path], engine: str = "native") -> I
         pass
     total = report.read
     translator = load(model, engine)
+    require_task(translator.task, "translate")
     pairs = read_pairs(files, Report())
     done = 0
     with progress("scoring") as bar:

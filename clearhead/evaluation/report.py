@@ -89,6 +89,13 @@ def task_of(model: Path) -> str:
     return read_config(find_model(model)).get("data", {}).get("task", "translate")
 
 
+def require_alone(task: str, baselines: Sequence[Path] | None, tokenize: str | None) -> None:
+    """That nothing was asked for that only translations have."""
+    name = "--baseline" if baselines else "--tokenize" if tokenize else None
+    if name:
+        raise UserError("TASK", f"{name} is for models that translate, not for task={task}; leave it out", USAGE)
+
+
 def evaluate(
     model: Path,
     files: Sequence[Path],

@@ -1,7 +1,7 @@
 """BLEU, chrF and TER as sacreBLEU has them, each with its signature; edits for the error rate, and exact match."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,42 @@ class Scores:
 
     def __str__(self) -> str:
         return f"BLEU {self.bleu:.1f}, chrF {self.chrf:.1f}, exact match {self.exact_match:.1%}"
+
+    def numbers(self) -> dict[str, float]:
+        """For the log."""
+        return {"bleu": self.bleu, "chrf": self.chrf, "exact_match": self.exact_match}
+
+
+@dataclass(frozen=True)
+class ErrorRates:
+    """Of transcripts, in percent: the edits that mend them by what they should have; exact match is a share."""
+
+    wer: float  # of words
+    cer: float  # of characters, spaces too
+    exact_match: float
+
+    def __str__(self) -> str:
+        return f"WER {self.wer:.1f} %, CER {self.cer:.1f} %, exact match {self.exact_match:.1%}"
+
+    def numbers(self) -> dict[str, float]:
+        """For the log."""
+        return {"wer": self.wer, "cer": self.cer, "exact_match": self.exact_match}
+
+
+def error_rates(hypotheses: Sequence[str], references: Sequence[str]) -> ErrorRates:
+    """Of a whole test set."""
+
+    def rate(parts: Callable[[str], Sequence[str]]) -> float:
+        wrong = sum(edits(parts(ours), parts(theirs)) for ours, theirs in zip(hypotheses, references, strict=True))
+        return 100 * wrong / max(1, sum(len(parts(theirs)) for theirs in references))
+
+    same = sum(is_same(ours, theirs) for ours, theirs in zip(hypotheses, references, strict=True))
+    return ErrorRates(rate(str.split), rate(spoken_characters), same / max(1, len(references)))
+
+
+def spoken_characters(text: str) -> str:
+    """What the character error rate counts: all of them, with one space between words."""
+    return " ".join(text.split())
 
 
 def score_translations(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Scores:

@@ -41,11 +41,18 @@ def _switch_off(heads: int) -> Any:
 
 
 @torch.inference_mode()
-def occlusion(model: Seq2Seq, batch: Batch) -> Tensor:
-    """(T, S): the change of each target token's log-probability if a source token (of one pair) is unknown."""
+def occlusion(model: Seq2Seq, batch: Batch, steps: int | None = None) -> Tensor:
+    """(T, steps): the change of each target token's log-probability if a source token (of one pair) is unknown.
+
+    `steps` is what the encoder sees of numbers, if less than all; what is known of them without looking is the mean.
+    """
     S = batch.src.shape[1]
-    hidden = _repeated(batch, S)
-    src = torch.where(torch.eye(S, dtype=torch.bool, device=hidden.src.device), UNK, hidden.src)
+    steps = steps or S
+    hidden = _repeated(batch, steps)
+    wide = -(-S // steps)  # steps of numbers that the encoder sees as one
+    taken = torch.eye(steps, dtype=torch.bool, device=hidden.src.device).repeat_interleave(wide, dim=1)[:, :S]
+    taken = taken.view(*taken.shape, *[1] * (hidden.src.dim() - 2))
+    src = torch.where(taken, _nothing(hidden.src), hidden.src)
     return (_log_p(model, replace(hidden, src=src)) - _log_p(model, batch)).T
 
 
@@ -55,11 +62,16 @@ def source_contributions(model: Seq2Seq, batch: Batch, log_p: Tensor) -> list[fl
 
     Half the sum of the differences of the probabilities (total variation).
     """
-    src = torch.full_like(batch.src, UNK)
-    src[:, -1] = batch.src[:, -1]  # the end stays an end
+    src = _nothing(batch.src)
+    if not src.is_floating_point():
+        src[:, -1] = batch.src[:, -1]  # the end stays an end
     hidden = model(src, batch.src_mask, batch.tgt_in)
     blind = model.logits(hidden)[0].float().softmax(dim=-1)
     return (0.5 * (log_p.exp() - blind).abs().sum(dim=-1)).tolist()
+
+
+def _nothing(src: Tensor) -> Tensor:
+    return torch.zeros_like(src) if src.is_floating_point() else torch.full_like(src, UNK)
 
 
 def _log_p(model: Seq2Seq, batch: Batch) -> Tensor:
@@ -72,7 +84,7 @@ def _repeated(batch: Batch, n: int) -> Batch:
     """The one pair n times."""
     return replace(
         batch,
-        src=batch.src.repeat(n, 1),
+        src=batch.src.repeat(n, *[1] * (batch.src.dim() - 1)),
         src_mask=batch.src_mask.repeat(n, 1),
         tgt_in=batch.tgt_in.repeat(n, 1),
         tgt_out=batch.tgt_out.repeat(n, 1),

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.data.batching import Batch, make_batch, pad_sources
+from clearhead.data.features import Source
 from clearhead.data.tokenizer import Tokenizer
 from clearhead.decoding import DecodingOptions, Demand, search
 from clearhead.errors import USAGE, UserError
@@ -25,7 +26,7 @@ from .effects import occlusion, source_contributions, without_each_head
 from .heads import HeadStats, head_stats
 from .lattice import Lattice, Watched
 from .record import Place, Recording, attention_layers, record
-from .tokens import Side, piece_of, shown, source_side, target_side
+from .tokens import Side, piece_of, shown, source_side, step_side, target_side
 from .trace import HeadDetail, PositionTable, Step, Trace
 
 MOST_TOKENS = 512  # of either side
@@ -60,22 +61,27 @@ class Question:
     demand: Demand
     runners_up: int = RUNNERS_UP
     heads: tuple[tuple[str, int, int], ...] = ()  # whose exact numbers are wanted, beside the usual ones
+    features: np.ndarray | None = None  # what a model whose sources are files is given of this one
+    labels: Sequence[str] = ()  # what the steps that the encoder sees of them are called
 
 
 def inspect(subject: Subject, question: Question) -> Trace:
     """Translate, unless a target is given, and look at every layer, head and step of it."""
     multiply_exactly(subject.model)
-    source = _ids(subject.source_tokenizer, question.text, "source")
+    source: Source = subject.source_tokenizer.encode(question.text) if question.features is None else question.features
+    _require_size("source", question.text, len(question.labels or source))
     lattice = None
     if question.target is None:
         target, lattice = _translate(subject, source, question)
     else:
-        target = _ids(subject.target_tokenizer, question.target, "target")
+        target = subject.target_tokenizer.encode(question.target)
+        _require_size("target", question.target, len(target))
     batch = make_batch([(source, target)])
     seen = record(subject.model, batch)
-    products = _parameters(subject.model) * len(source) * (len(source) + len(target))
-    is_short = products <= EFFECTS and max(len(source), len(target)) < FEW_TOKENS
-    sides = _sides(subject, question.text, source, target)
+    sides = _sides(subject, question, source, target)
+    length = len(question.labels or source)
+    products = _parameters(subject.model) * length * (length + len(target))
+    is_short = products <= EFFECTS and max(length, len(target)) < FEW_TOKENS
     stats = _stats(subject, seen, batch, sides, with_effects=is_short)
     trace = Trace(
         model=_about(subject),
@@ -89,8 +95,8 @@ def inspect(subject: Subject, question: Question) -> Trace:
         beam_text=[_shown(subject.target_tokenizer, node.id) for node in lattice.nodes] if lattice else [],
         details=[],
         residual=[_stream(stream) for stream in seen.streams],
-        positions=_positions(subject, batch),
-        occlusion=occlusion(subject.model, batch).cpu().numpy() if is_short else None,
+        positions=_positions(subject, batch, len(sides[0].tokens)),
+        occlusion=occlusion(subject.model, batch, len(sides[0].tokens)).cpu().numpy() if is_short else None,
         notes=[] if is_short else ["too long for this model's size to switch off heads and take away words one by one"],
     )
     return replace(trace, details=_details(subject, seen, trace, question.heads))
@@ -102,17 +108,15 @@ def multiply_exactly(model: Seq2Seq) -> None:
         multiply_in(model, torch.float32)
 
 
-def _ids(tokenizer: Tokenizer, text: str, side: str) -> list[int]:
-    ids = tokenizer.encode(text)
+def _require_size(side: str, text: str, tokens: int) -> None:
     if not text.strip():
         raise UserError("EMPTY", f"the {side} is empty; expected a sentence to look at", USAGE)
-    if len(ids) >= MOST_TOKENS:
-        message = f"the {side} has {len(ids)} tokens; at most {MOST_TOKENS - 1} can be looked at: give a part of it"
+    if tokens >= MOST_TOKENS:
+        message = f"the {side} has {tokens} tokens; at most {MOST_TOKENS - 1} can be looked at: give a part of it"
         raise UserError("TOO_LONG", message, USAGE)
-    return ids
 
 
-def _translate(subject: Subject, source: list[int], question: Question) -> tuple[list[int], Lattice | None]:
+def _translate(subject: Subject, source: Source, question: Question) -> tuple[list[int], Lattice | None]:
     """As the native engine does it, a sentence alone; the lattice of search, none of sampling."""
     options = replace(question.decoding, n_best=question.decoding.beam)
     if options.temperature is not None:
@@ -122,10 +126,12 @@ def _translate(subject: Subject, source: list[int], question: Question) -> tuple
     return found[0].tokens, watched.lattice(found)
 
 
-def _sides(subject: Subject, text: str, source: list[int], target: list[int]) -> tuple[Side, Side]:
+def _sides(subject: Subject, question: Question, source: Source, target: list[int]) -> tuple[Side, Side]:
     said = subject.target_tokenizer.decode(target)
     return (
-        source_side(subject.source_tokenizer, subject.languages[0], text, source),
+        source_side(subject.source_tokenizer, subject.languages[0], question.text, source)
+        if isinstance(source, list)
+        else step_side(question.text, question.labels),
         target_side(subject.target_tokenizer, subject.languages[1], said, target),
     )
 
@@ -203,18 +209,18 @@ def _about(subject: Subject) -> dict[str, Any]:
 
 
 @torch.inference_mode()
-def _positions(subject: Subject, batch: Batch) -> PositionTable | None:
+def _positions(subject: Subject, batch: Batch, steps: int) -> PositionTable | None:
     model = subject.model
     if not isinstance(model, Transformer) or model.options.positions not in ALIKE:
         return None
-    tokens = min(SHOWN_POSITIONS, max(batch.src.shape[1], batch.tgt_in.shape[1]))
+    tokens = min(SHOWN_POSITIONS, max(steps, batch.tgt_in.shape[1]))
     table = model.source_positions.add(torch.zeros(1, tokens, model.options.width), 0)[0]
-    plain = model.source_embedding(batch.src)[0] * model.embedding_scale
+    plain = model.source_embedding.read(batch.src, batch.src_mask)[0][0]
     return PositionTable(
         model.options.positions,
         table.numpy(),
         plain.norm(dim=1).tolist(),
-        _norms(model, batch.src.shape[1]),
+        _norms(model, steps),
     )
 
 

@@ -1,6 +1,7 @@
 """The tokens of one side of a translation, as people read them."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clearhead.data.tokenizer import BOS, EOS, SPACE, SPECIAL_PIECES, SPECIALS, Tokenizer
@@ -31,6 +32,11 @@ class Side:
 
 def source_side(tokenizer: Tokenizer, lang: str, text: str, ids: list[int]) -> Side:
     return Side(lang, text, _tokens(tokenizer, [*ids, EOS]))
+
+
+def step_side(text: str, labels: Sequence[str]) -> Side:
+    """Of a source of numbers: what the encoder sees of it, step by step."""
+    return Side("und", text, [Token(i, 0, label, label, i, special=False) for i, label in enumerate(labels)])
 
 
 def target_side(tokenizer: Tokenizer, lang: str, text: str, ids: list[int]) -> Side:

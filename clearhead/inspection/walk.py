@@ -6,10 +6,12 @@ B sentences (one), S source tokens, T target tokens, D width, H heads, d head wi
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from clearhead.data.batching import make_batch
+from clearhead.data.features import Source
 from clearhead.model.attention import MultiHeadAttention, attention_weights
 from clearhead.model.rnn import RNN
 from clearhead.model.transformer import DecoderBlock, EncoderBlock, FeedForward, Transformer
@@ -38,12 +40,16 @@ class Stop:
 
 
 @torch.inference_mode()
-def walk(subject: Subject, trace: Trace) -> list[Stop]:
-    """All stops of a recorded translation, source first, in the order in which they are computed."""
+def walk(subject: Subject, trace: Trace, features: np.ndarray | None = None) -> list[Stop]:
+    """All stops of a recorded translation, source first, in the order in which they are computed.
+
+    `features` are what the source was, if it was no text.
+    """
     model = subject.model
     assert isinstance(model, nn.Module)
     multiply_exactly(model)
-    source = [token.id for token in trace.source.tokens[:-1]]
+    ids = [token.id for token in trace.source.tokens[:-1]]
+    source: Source = ids if features is None else features
     target = [token.id for token in trace.target.tokens[1:-1]]
     batch = make_batch([(source, target)])
     stops: list[Stop] = []

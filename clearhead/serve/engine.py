@@ -21,6 +21,7 @@ from clearhead.checkpoint.manifest import read_manifest
 from clearhead.data.tokenizer import LEARNED
 from clearhead.errors import UserError
 from clearhead.translator import Translator, load
+from clearhead.translator.tasks import require_task
 
 from .desk import Desk, Inbox, attention_shape
 from .messages import Message, cost_of, messages_from, packed
@@ -71,6 +72,7 @@ def run_engine(folders: Sequence[Path], loader: Loader | None = None) -> None:
 def load_fast(folder: Path) -> Translator:
     """With the engine that can do what the model's own options say."""
     translator = load(folder)
+    require_task(translator.task, "translate", "generate")
     return translator if translator.engine.lacks(translator.decoding) is None else load(folder, "native")
 
 

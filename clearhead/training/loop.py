@@ -208,7 +208,7 @@ class Trainer:
                 self.model, self.prepared, team, self.device, greedy, options.decode_pairs
             )
             if self.prepared.has_source:
-                event |= {"bleu": scores.bleu, "chrf": scores.chrf, "exact_match": scores.exact_match}
+                event |= scores.numbers()
                 text += f", {scores}"
             else:  # a text can go on in many ways: only its probability says how good a continuation is
                 event["perplexity"] = math.exp(min(loss, 700.0))

@@ -80,7 +80,7 @@ class Plan:
         rows = [
             f"languages   {source} → {target}",
             f"corpus      {self.pairs:,} pairs, {self.tokens_per_epoch:,} target tokens",
-            f"vocabulary  {settings.data.tokenizer}, {model.source_vocabulary:,} and {model.target_vocabulary:,}",
+            f"vocabulary  {settings.data.tokenizer}, {vocabularies(settings)}",
             f"model       {width}: {self.parameters:,} parameters",
             f"training    {self.steps:,} steps of {self.tokens_per_batch:,} tokens, {epochs:.1f} epochs, "
             f"peak rate {training.peak_rate}, {training.warmup} steps of warm-up",
@@ -91,6 +91,14 @@ class Plan:
         if isinstance(model, TransformerOptions) and model.norm == "none":
             rows.append('note        without normalisation deep stacks train badly; model.norm = "post" or "pre" helps')
         return rows
+
+
+def vocabularies(settings: Settings) -> str:
+    """Of both sides; a source of numbers has features instead."""
+    model = settings.model
+    if model.features is None:
+        return f"{model.source_vocabulary:,} and {model.target_vocabulary:,}"
+    return f"{model.target_vocabulary:,}; the source has {model.features} features, a 1/{2**model.strides} of its steps"
 
 
 def fitting(pairs: int) -> Fitting:
@@ -214,7 +222,7 @@ def _memory(settings: Settings, parameters: int) -> int:
     """Bytes, roughly: each process has torch, weights, gradients and Adam's two, and what backward needs."""
     training, model = settings.training, settings.model
     depth = model.layers * 2 if isinstance(model, RNNOptions) else model.encoder_blocks + model.decoder_blocks
-    tokens = min(training.micro_tokens, _tokens(training))
+    tokens = min(training.micro_tokens, _tokens(training)) // 2**model.strides
     activations = tokens * 4 * (model.width * 20 * depth + 3 * model.width) + LOGITS_PER_CHUNK * 4 * 2
     return (training.processes or 1) * (300 * 2**20 + parameters * 4 * 4 + activations)
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from clearhead.checkpoint.disk import TEMPORARY, disk_errors
 from clearhead.errors import USAGE, UserError
-from clearhead.evaluation import Scores
+from clearhead.evaluation import ErrorRates, Scores
 from clearhead.figures import chart
 from clearhead.versions import versions
 
-from .plan import Plan
+from .plan import Plan, vocabularies
 from .settings import Settings, kind_of
 from .validation import Sample
 
@@ -100,14 +100,23 @@ def loss_curve(events: Iterable[dict[str, Any]]) -> str:
 
 
 def model_card(
-    settings: Settings, plan: Plan, command: str, chosen: str, loss: float, scores: Scores, samples: list[Sample]
+    settings: Settings,
+    plan: Plan,
+    command: str,
+    chosen: str,
+    loss: float,
+    scores: Scores | ErrorRates,
+    samples: list[Sample],
 ) -> str:
     """README.md of the run: data, sizes, scores with signatures, the command that made it."""
     source, target = plan.languages
     model = settings.model
     machine = versions()
     found, head = "", "beginning | continuation | how it went on"
-    if settings.data.task == "translate":
+    if isinstance(scores, ErrorRates):
+        head = "file | text | reference"
+        found = f" On {len(samples)} of them {scores}."
+    elif settings.data.task == "translate":
         head = "source | translation | reference"
         found = f""" On {len(samples)} translations of them BLEU {scores.bleu:.1f}
   (`{scores.signatures["bleu"]}`), chrF {scores.chrf:.1f} (`{scores.signatures["chrf"]}`), exact match
@@ -122,7 +131,7 @@ Made by Clearhead {machine["clearhead"]} (torch {machine["torch"]}, Python {mach
 - Data: {plan.pairs:,} pairs, {plan.tokens_per_epoch:,} target tokens; the SHA-256 of the files begins with
   {plan.prints["train"][:16]}; what was left out is in `data_report.json`.
 - Model: {kind_of(model)}, preset `{settings.preset}`, width {model.width}, {plan.parameters:,} parameters; vocabulary
-  {model.source_vocabulary:,} and {model.target_vocabulary:,}. All options are in `run.toml`.
+  {vocabularies(settings)}. All options are in `run.toml`.
 - Training: {plan.steps:,} steps of {plan.tokens_per_batch:,} tokens, seed {settings.training.seed},
   {plan.processes} × {plan.threads} threads, {plan.precision}. The weights are {chosen}.
 - On the validation pairs: loss {loss:.3f} per token, perplexity {math.exp(min(loss, 700.0)):.2f}.{found}

@@ -39,6 +39,7 @@ from clearhead.model import SIZES, build
 from clearhead.options import from_dict
 from clearhead.progress import progress
 from clearhead.translator.guards import has_letters
+from clearhead.translator.tasks import DOES
 
 from .distributed import Team, die_with_parent, is_member, join, launch
 from .loop import Trainer
@@ -297,13 +298,13 @@ def _finish(out: Path, settings: Settings, plan: Plan, prepared: Prepared, comma
     write_text(out / "README.md", card)
     about: dict[str, Any] = {"of_steps": plan.steps, "weights": chosen, "valid_loss": losses[chosen]}
     if prepared.has_source:
-        about["bleu"] = scores.bleu
+        about |= {name: value for name, value in scores.numbers().items() if name in ("bleu", "wer", "cer")}
     about["translates_digits"] = any(_puts_figures_into_words(sample) for sample in samples)
     write_model(out, settings, plan, model, about, calibrate(samples, prepared))
     _write_ct2_form(out)
     found = str(scores) if prepared.has_source else f"perplexity {math.exp(losses[chosen]):.2f}"
     say(out, f"done: {found} on {len(samples)} validation pairs; the weights are {chosen}")
-    say(out, f"model       {out / 'model'}   try: clearhead {settings.data.task} {out}")
+    say(out, f"model       {out / 'model'}   try: clearhead {DOES[settings.data.task][1]} {out}")
 
 
 def _write_ct2_form(out: Path) -> None:

@@ -11,13 +11,14 @@ from clearhead.decoding import DecodingOptions, Demand
 from clearhead.decoding.calibration import Calibration
 from clearhead.engines.batches import batches_by_length
 from clearhead.engines.native import TOKENS_PER_BATCH, NativeEngine
-from clearhead.evaluation import Scores, score_translations
+from clearhead.evaluation import ErrorRates, Scores, error_rates, score_translations
 from clearhead.evaluation.calibration import fit_calibration, length_limit
 from clearhead.model import Seq2Seq
 
 from .distributed import Team
 from .loss import batch_loss
 
+SPARE = 10  # tokens that a transcript may have more than the longest one that is trained on
 MOST_GIVEN = 24  # tokens of a text that is to be continued
 
 
@@ -34,7 +35,7 @@ class Verdict:
     """What one validation found."""
 
     loss: float  # per target token, without smoothing
-    scores: Scores
+    scores: Scores | ErrorRates
     samples: list[Sample]
 
 
@@ -55,14 +56,16 @@ def validation_loss(model: Seq2Seq, prepared: Prepared, team: Team, device: str)
 
 def translate_validation(
     model: Seq2Seq, prepared: Prepared, team: Team, device: str, options: DecodingOptions, pairs: int
-) -> tuple[Scores, list[Sample]]:
+) -> tuple[Scores | ErrorRates, list[Sample]]:
     """Scores of the translations of `pairs` pairs from all over the set, and those translations."""
     count = len(prepared.valid_source.ids)
     wanted = [i * count // min(pairs, count) for i in range(min(pairs, count))]
     mine = wanted[team.rank :: team.size]
     sources = [prepared.valid_source.item(i) for i in mine]
     beginnings = [_beginning(prepared, i) for i in mine]
-    found = NativeEngine(model, device).translate(sources, options, [Demand(prefix=ids) for ids in beginnings])
+    longest = int(prepared.target.ids.lengths.max()) + SPARE if prepared.source.scale else None
+    demands = [Demand(prefix=ids, max_length=longest) for ids in beginnings]
+    found = NativeEngine(model, device).translate(sources, options, demands)
     best = [
         (prepared.target_tokenizer.decode(hypotheses[0].tokens[len(ids) :]), hypotheses[0].score)
         for ids, hypotheses in zip(beginnings, found, strict=True)
@@ -70,6 +73,8 @@ def translate_validation(
     shares = team.gather(best)
     samples = [Sample(*_asked(prepared, row), *shares[i % team.size][i // team.size]) for i, row in enumerate(wanted)]
     translations, references = [s.translation for s in samples], [s.reference for s in samples]
+    if prepared.source.scale:
+        return error_rates(translations, references), samples
     return score_translations(translations, references, prepared.facts["languages"][1]), samples
 
 

@@ -20,11 +20,14 @@ from clearhead.options import from_dict
 from . import guards
 from .glossary import Glossary
 from .plan import Piece, Plan, Said
+from .sources import features_of, has_features, step_labels
 from .splitting import join
 from .tasks import require_task
 from .translation import Decoded, Translation
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from clearhead.inspection.inspect import Subject
     from clearhead.inspection.trace import Trace
     from clearhead.inspection.walk import Stop
@@ -154,15 +157,20 @@ class Translator:
     ) -> "Trace":
         """Every layer, head and step of a translation, or of a target that is given, by the native model in float32.
 
+        Of a model whose sources are files of numbers, `text` is the path of one.
         `heads`, such as ("cross", 2, 0), are those whose exact numbers are wanted, beside the most telling ones.
         """
         from clearhead.inspection.inspect import Question, inspect
 
         options = self.options(beam)
-        limit = self.limit(options, len(self.source_tokenizer.encode(text)))
-        question = Question(text, target, options, Demand(max_length=limit), runners_up, tuple(heads))
+        features = self._features(text)
+        length = len(self.source_tokenizer.encode(text) if features is None else features)
+        demand = Demand(max_length=self.limit(options, length))
+        question = Question(text, target, options, demand, runners_up, tuple(heads))
+        if features is not None:
+            question = replace(question, features=features, labels=step_labels(self.config, length))
         trace = inspect(self.subject(), question)
-        if target is None:
+        if target is None and features is None:
             guarded = self.alternatives(text, options)[0][0].text
             if guarded != trace.target.text:
                 trace.notes.append(f"clearhead translate gives {guarded!r}: its guards or another engine changed it")
@@ -172,7 +180,11 @@ class Translator:
         """The way of a trace's sentence through the network, stop by stop."""
         from clearhead.inspection.walk import walk
 
-        return walk(self.subject(), trace)
+        return walk(self.subject(), trace, self._features(trace.source.text))
+
+    def _features(self, text: str) -> "np.ndarray | None":
+        """What is in the file of this name; none if the model reads text."""
+        return features_of(self.config, Path(text)) if has_features(self.task) else None
 
     def subject(self) -> "Subject":
         """The native model with its tokenizers, for a look inside."""

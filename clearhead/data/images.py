@@ -71,15 +71,15 @@ def places(rows: int, columns: int) -> np.ndarray:
     return np.concatenate([np.sin(turns), np.cos(turns)], axis=1)
 
 
-def patch_names(steps: int, options: DataOptions) -> list[str]:
-    """Where each patch stands in the scaled picture: `x 12–16`, and in a grid `y 8–16` before it."""
-    rows = options.image_height // options.patch_rows
+def patch_names(steps: int, stride: int, options: DataOptions) -> list[str]:
+    """Where each patch, or `stride` of them together, stands in the scaled picture: `x 12–16`, `y 8–16 x 12–16`."""
+    rows, wide, high = options.image_height // options.patch_rows, options.patch_width, options.patch_rows
+    columns = max(1, steps // rows)
     names = []
-    for step in range(steps):
-        row, column = divmod(step, max(1, steps // rows))
-        left, top = column * options.patch_width, row * options.patch_rows
-        across = f"x {left}–{left + options.patch_width}"
-        names.append(f"y {top}–{top + options.patch_rows}, {across}" if rows > 1 else across)
+    for step in range(0, steps, stride):
+        row, column = divmod(step, columns)
+        across = f"x {column * wide}–{min(column + stride, columns) * wide}"
+        names.append(f"y {row * high}–{(row + 1) * high} {across}" if rows > 1 else across)
     return names
 
 

@@ -38,9 +38,9 @@ def together(steps: np.ndarray, options: DataOptions) -> np.ndarray:
     high, wide = options.patch_rows, options.patch_width
     rows = options.image_height // high
     picture = np.full((options.image_height, len(steps) // rows * wide), np.nan, np.float32)
-    for patch, name in zip(steps, patch_names(len(steps), options), strict=True):
+    for patch, name in zip(steps, patch_names(len(steps), 1, options), strict=True):
         across = name.rpartition("x ")[2].split("–")
-        down = name.removeprefix("y ").partition(",")[0].split("–") if rows > 1 else ("0", str(high))
+        down = name.removeprefix("y ").partition(" ")[0].split("–") if rows > 1 else ("0", str(high))
         picture[int(down[0]) : int(down[1]), int(across[0]) : int(across[1])] = patch[: high * wide].reshape(high, wide)
     return picture
 
@@ -55,6 +55,11 @@ def test_patches_put_together_are_the_picture(options: DataOptions, width: int) 
     picture = together(steps, options)
     np.testing.assert_array_equal(picture[:, :width], pixels)
     np.testing.assert_array_equal(picture[:, width:], np.repeat(pixels[:, -1:], picture.shape[1] - width, axis=1))
+
+
+def test_patches_that_are_seen_as_one_have_one_name() -> None:
+    assert patch_names(5, 2, COLUMNS) == ["x 0–6", "x 6–12", "x 12–15"]
+    assert patch_names(6, 1, GRID)[:3] == ["y 0–5 x 0–3", "y 0–5 x 3–6", "y 5–10 x 0–3"]
 
 
 def test_every_patch_of_a_grid_knows_its_place() -> None:

@@ -1,5 +1,6 @@
 """A model that reads pictures, by options alone: letters that are patterns of bars, drawn here without any font."""
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ LETTERS = "abcdefg"
 LONGEST = 5
 HIGH, WIDE = 8, 6  # pixels of a letter
 SETS = [
-    "task=image", f"data.image_height={HIGH}", "data.patch_width=3", "data.tokenizer=characters",
+    "task=image", f"data.image_height={HIGH}", "data.tokenizer=characters",
     "model.width=64", "model.heads=4", "model.feed_forward=128", "model.encoder_blocks=2", "model.decoder_blocks=2",
     "model.dropout=0", "training.steps=311", "training.tokens_per_batch=512", "training.peak_rate=0.004",
     "training.warmup=31", "training.label_smoothing=0", "training.validate_every=311", "training.decode_pairs=3",
@@ -29,7 +30,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 def picture(word: str, rng: np.random.Generator) -> Image.Image:
-    """A letter has three bars, across, one of which is dark at the left, dark at the right, or both."""
+    """A letter is which of its three bars are dark."""
     pixels = np.full((HIGH, WIDE * len(word)), 230.0)
     for place, letter in enumerate(word):
         bits = LETTERS.index(letter) + 1
@@ -66,7 +67,11 @@ def manifests(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     ]
 
 
-@pytest.fixture(scope="module", params=[["model.strides=0"], ["model.strides=1", "data.patch_width=2"]], ids=str)
+COLUMNS = ["data.patch_width=2", "model.strides=1"]
+GRID = ["data.patch_width=3", "data.patch_height=4"]
+
+
+@pytest.fixture(scope="module", params=[COLUMNS, GRID], ids=["columns", "grid"])
 def folder(request: pytest.FixtureRequest, manifests: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("run") / "run"
     flags = Flags(manifests[:1], manifests[1:2])
@@ -90,6 +95,29 @@ def test_unseen_words_are_read_without_a_mistake(folder: Path, manifests: list[P
     code, out, err = clearhead("transcribe", str(folder), *files)
     assert (code, err) == (OK, "")
     assert out.splitlines() == [f"{file}\t{word}" for file, (_, word) in zip(files, rows, strict=True)]
+
+
+def test_evaluation_finds_no_error(folder: Path, manifests: list[Path], clearhead: Command) -> None:
+    code, out, _ = clearhead("evaluate", str(folder), str(manifests[2]), "--json")
+    found = json.loads(out)
+    assert code == OK
+    assert (found["files"], found["cer"], found["exact_match"]) == (53, 0, 1)
+
+
+def test_a_look_inside_names_the_places_of_the_picture(
+    folder: Path, manifests: list[Path], clearhead: Command, tmp_path: Path
+) -> None:
+    name, word = manifests[2].read_text(encoding="utf-8").splitlines()[0].split("\t")
+    path = str(manifests[2].parent / name)
+    code, _, err = clearhead("inspect", str(folder), path, "--json", str(tmp_path / "a.json"))
+    assert code == OK, err
+    trace = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    labels = [token["text"] for token in trace["source"]["tokens"]]
+    width = WIDE * len(word)
+    is_grid = labels[0].startswith("y")
+    assert labels[0] == ("y 0–4 x 0–3" if is_grid else "x 0–4")
+    assert labels[-1] == (f"y 4–8 x {width - 3}–{width}" if is_grid else f"x {(width - 1) // 4 * 4}–{width}")
+    assert "".join(token["text"] for token in trace["target"]["tokens"][1:-1]) == word
 
 
 def test_a_picture_that_cannot_be_read_is_said(folder: Path, clearhead: Command, tmp_path: Path) -> None:

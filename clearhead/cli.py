@@ -210,14 +210,19 @@ def generate(
         typer.echo(_dump({"text": found.text, "score": found.score}) if as_json else found.text)
 
 
-@app.command(epilog="Examples: clearhead transcribe my-run hello.wav   |   clearhead transcribe my-run *.flac --json")
+@app.command(
+    epilog="Examples: clearhead transcribe my-run hello.wav   |   clearhead transcribe my-run *.flac --json   |   "
+    "clearhead transcribe my-reader line.png"
+)
 def transcribe(
-    model: Annotated[Path, typer.Argument(help="A run folder or a model folder of task=speech or task=series.")],
-    files: Annotated[list[Path], typer.Argument(metavar="FILE ...", help="Recordings, or .npy and CSV files.")],
+    model: Annotated[Path, typer.Argument(help="A run folder or a model folder of task=speech, image or series.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE ...", help="Recordings, pictures, or .npy and CSV files.")
+    ],
     beam: Annotated[int | None, typer.Option(min=1, help="1 is greedy search; else as in the recipe.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="An object per file: file, text and score.")] = False,
 ) -> None:
-    """Write down what is said in recordings, or what a series of numbers means: one line per file.
+    """Write down what is said in recordings, what stands in pictures, or what numbers mean: one line per file.
 
     Of several files each line begins with the file's name and a tab.
     """
@@ -293,8 +298,8 @@ def evaluate(
 
     The error rate counts words, or characters of Chinese and its like: of spoken text it is the WER or CER, of phonemes
     the PER. What is no exact match is the share of wrong sentences, or of wrong words if a line is a word. A model that
-    was trained to continue text is evaluated on text files: perplexity, and bits per character; one of task=speech or
-    task=series on a manifest of files and their text: word and character error rate.
+    was trained to continue text is evaluated on text files: perplexity, and bits per character; one of task=speech,
+    image or series on a manifest of files and their text: word and character error rate.
     """
     from clearhead.evaluation.report import evaluate as evaluate_models
     from clearhead.evaluation.report import require_alone, task_of
@@ -341,11 +346,12 @@ def score(
     epilog="Examples: clearhead inspect my-run 'A dog runs.'   |   "
     "clearhead inspect my-run 'A dog runs.' --html dog.html   |   "
     "clearhead inspect my-run 'A dog runs.' --svg dog.svg --head cross:2:1   |   "
-    "clearhead inspect my-speech-run hello.wav --html hello.html"
+    "clearhead inspect my-speech-run hello.wav --html hello.html   |   "
+    "clearhead inspect my-reader line.png --html line.html"
 )
 def inspect(
     model: Annotated[Path, typer.Argument(help="A run folder or a model folder.")],
-    text: Annotated[str, typer.Argument(help="The sentence to look at; - for standard input. Or a recording's path.")],
+    text: Annotated[str, typer.Argument(help="The sentence to look at; - for standard input. Or a file's path.")],
     target: Annotated[str | None, typer.Option(help="Look at this translation instead of the model's own.")] = None,
     steps: Annotated[
         bool, typer.Option("--steps", help="The sentence's way through the whole network, stop by stop.")
@@ -368,8 +374,8 @@ def inspect(
 ) -> None:
     """Look inside a translation: where every head looked, what else could have been written, and what mattered.
 
-    Of a model of task=speech or task=series TEXT is a file; the source axis is then time, or steps. Layers and heads
-    are counted from 1. With --svg, --head cross:2:1 draws one head, cross:2 all heads of a layer,
+    Of a model of task=speech, image or series TEXT is a file; the source axis is then time, place, or steps. Layers and
+    heads are counted from 1. With --svg, --head cross:2:1 draws one head, cross:2 all heads of a layer,
     and cross all heads of all layers.
     """
     from clearhead.translator.looking import Wanted, look, look_at_lines

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 from typer.main import get_command
 
 from clearhead.cli import app
@@ -54,6 +56,18 @@ def write_files(folder: Path) -> None:
             text = "".join(f"{pair[side]}\n" for pair in pairs)
             (folder / f"{name}.{language}").write_text(text, encoding="utf-8")
     (folder / "text.txt").write_text("".join(f"{source}\n" for source, _ in pairs), encoding="utf-8")
+    write_pictures(folder / "pictures")
+
+
+def write_pictures(folder: Path) -> None:
+    """As clearhead.data.pictures does, but without fonts: as many bars as the text says."""
+    for name in ("train", "valid", "test"):
+        (folder / name).mkdir(parents=True)
+        for number in range(7):
+            bars = np.tile(np.array([255, 0], np.uint8).repeat(5), number + 1)
+            Image.fromarray(np.tile(bars, (24, 1))).save(folder / name / f"{number:05}.png")
+        lines = [f"{name}/{number:05}.png\t{number + 1}\n" for number in range(7)]
+        (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
 
 
 def environment(folder: Path) -> dict[str, str]:

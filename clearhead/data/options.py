@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 TOKENIZERS = ("bpe", "unigram", "characters", "words")  # those that are learned from a corpus
 IMPORTED = "imported"  # came with a model from elsewhere
-CONTINUOUS = ("speech", "series")  # tasks whose sources are files of numbers, listed in a manifest
+CONTINUOUS = ("speech", "image", "series")  # tasks whose sources are files of numbers, listed in a manifest
 TASKS = ("translate", "generate", *CONTINUOUS)
 
 
@@ -21,13 +21,16 @@ class DataOptions:
     max_tokens: int = 256  # longer sources or targets are left out of training
     max_ratio: float = 9.0  # so are pairs of which one side has this many times the other's tokens
     max_dropped: float = 0.2  # more than this share of pairs left out is an error
-    task: str = "translate"  # translate: pairs of lines | generate: plain text | speech, series: files and their text
-    max_steps: int = 3000  # longer recordings and series are left out of training; 100 steps are a second of speech
+    task: str = "translate"  # translate: pairs of lines | generate: plain text | speech, image, series: files and text
+    max_steps: int = 3000  # longer sources are left out of training; 100 steps are a second of speech
     mel_bins: int = 80  # features of a step of speech
     time_masks: int = 0  # SpecAugment (Park et al. 2019): stretches of steps hidden in training ...
     time_mask_steps: int = 30  # ... each at most this long, and at most a fifth of all
     feature_masks: int = 0  # bands of features hidden in training ...
     feature_mask_width: int = 10  # ... each at most this wide
+    image_height: int = 32  # pixels to which pictures are scaled
+    patch_width: int = 4  # pixels of a patch, which is one step of the sequence
+    patch_height: int | None = None  # none given: that of the picture, so that patches are columns; else a grid
     example: str | None = None  # a source text that the server's page shows first
 
     def __post_init__(self) -> None:
@@ -55,6 +58,18 @@ class DataOptions:
             raise ValueError(f'subword_dropout works with text on both sides, not with task = "{self.task}"')
         if not 0 <= self.max_dropped <= 1:
             raise ValueError(f"max_dropped is {self.max_dropped}; expected a number from 0 to 1")
+        for name in ("image_height", "patch_width"):
+            if not 1 <= getattr(self, name) <= 1024:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected 1 to 1024 pixels")
+        if self.patch_rows < 1 or self.image_height % self.patch_rows:
+            raise ValueError(
+                f"patch_height is {self.patch_height}; expected a divisor of image_height, which is {self.image_height}"
+            )
+
+    @property
+    def patch_rows(self) -> int:
+        """Pixels from top to bottom of a patch."""
+        return self.image_height if self.patch_height is None else self.patch_height
 
     @property
     def is_continuous(self) -> bool:

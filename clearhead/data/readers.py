@@ -12,6 +12,7 @@ import numpy as np
 from clearhead.errors import BAD_DATA, DISK, MISSING, UserError
 
 from .features import FeatureScale
+from .images import patch_names, read_image
 from .options import DataOptions
 from .series import read_series
 from .speech import SHIFT, read_speech
@@ -23,13 +24,22 @@ class Reader:
 
     read: Callable[[Path, DataOptions], np.ndarray]
     expected: str  # for messages: what kind of file
-    label: Callable[[int], str]  # of a step, counted from 0
+    labels: Callable[[int, int, DataOptions], list[str]]  # of so many steps, every so many of which are seen as one
     strides: int  # of the model, unless options say otherwise
 
 
+def _times(steps: int, stride: int, options: DataOptions) -> list[str]:  # noqa: ARG001 (readers are alike)
+    return [f"{step * SHIFT:.2f} s" for step in range(0, steps, stride)]
+
+
+def _rows(steps: int, stride: int, options: DataOptions) -> list[str]:  # noqa: ARG001
+    return [str(step + 1) for step in range(0, steps, stride)]
+
+
 READERS = {
-    "speech": Reader(read_speech, "a WAV or FLAC recording", lambda step: f"{step * SHIFT:.2f} s", strides=2),
-    "series": Reader(read_series, "a .npy or CSV file of numbers", lambda step: str(step + 1), strides=0),
+    "speech": Reader(read_speech, "a WAV or FLAC recording", _times, strides=2),
+    "image": Reader(read_image, "a picture (PNG, JPEG, PGM, ...)", patch_names, strides=0),
+    "series": Reader(read_series, "a .npy or CSV file of numbers", _rows, strides=0),
 }
 
 

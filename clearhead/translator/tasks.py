@@ -6,6 +6,7 @@ DOES = {  # task -> what such a model does, and the command for it
     "translate": ("translate text", "translate"),
     "generate": ("continue text", "generate"),
     "speech": ("write down recordings", "transcribe"),
+    "image": ("read pictures", "transcribe"),
     "series": ("read series of numbers", "transcribe"),
 }
 

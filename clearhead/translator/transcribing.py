@@ -1,4 +1,4 @@
-"""Files of numbers to text: what a model of speech or of series says of a recording, a table or an array."""
+"""Files of numbers to text: what a model of speech, pictures or series says of a recording, a picture, a table."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -75,7 +75,7 @@ class Translator:
 
     @property
     def task(self) -> str:
-        """What the model was trained for: translate, generate, speech, series."""
+        """What the model was trained for: translate, generate, speech, image, series."""
         return self.config.get("data", {}).get("task", "translate")
 
     def translate(

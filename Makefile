@@ -30,11 +30,12 @@ format: $(DEV)           ## apply the formatting and the safe lint fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(DEV)            ## measure, side by side with the peers; writes benchmarks/RESULTS.md and .json
-	$(BIN)/python -m benchmarks
+bench: $(DEV)            ## measure, side by side with the peers, in .bench/; QUICK=1 takes under five minutes
+	$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
-docs: $(USER)            ## write the generated pages of docs/ anew
+docs: $(USER)            ## write the generated pages of docs/ anew, and the table of results in the READMEs
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m benchmarks.table --readme
 
 soak: check $(BROWSER) $(FONTS)   ## the long way: full sweeps of the faults, five million pairs, all measurements
 	CLEARHEAD_SOAK=1 $(BIN)/pytest
@@ -42,7 +43,7 @@ soak: check $(BROWSER) $(FONTS)   ## the long way: full sweeps of the faults, fi
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf .venv
+	rm -rf .venv .bench
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -1,70 +1,75 @@
-"""`make bench`: measure everything, write RESULTS.md and RESULTS.json."""
+"""Clearhead side by side with its peers: measures, and writes RESULTS.md and RESULTS.json.
 
-import json
-import statistics
+    python -m benchmarks [--quick] [--out FOLDER] [QUESTION …]
+
+Without questions it asks all of them. What was measured before stays where it is not measured again. `--quick` takes
+smaller samples and fewer rounds, leaves out what is slow, and writes to .bench/quick unless told otherwise, so that a
+quick look does not replace what was measured carefully.
+"""
+
+import argparse
+import sys
+import time
 from pathlib import Path
+from types import ModuleType
 
-from benchmarks import decoding_step, training_step
-from benchmarks.machine import describe
+from benchmarks import decoding_step, growth, precision, processes, race, serving, training, translation
+from benchmarks.environments import BENCH
+from benchmarks.machine import describe, peer_versions
+from benchmarks.results import Result, load_results, page, save_results
 
-THREADS = 2
 HERE = Path(__file__).parent
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+QUESTIONS: dict[str, ModuleType] = {
+    "training": training,
+    "race": race,
+    "translation": translation,
+    "decoding": decoding_step,
+    "serving": serving,
+    "growth": growth,
+    "processes": processes,
+    "precision": precision,
+}
+SLOW = ("race", "precision")  # left out of a quick look
 
 
 def main() -> None:
-    machine = describe(THREADS)
-    training = training_step.measure(THREADS)
-    decoding = decoding_step.measure(THREADS)
-    first = statistics.median(decoding[decoding_step.STEPS[0]])
-    decoding_rows = [
-        [
-            str(step),
-            f"{statistics.median(some) * 1e3:.1f} ({min(some) * 1e3:.1f}–{max(some) * 1e3:.1f})",
-            f"{statistics.median(some) / first:.2f}×",
-        ]
-        for step, some in decoding.items()
-    ]
-    page = f"""# Results
-
-Written by `make bench`. {", ".join(f"{name} {value}" for name, value in machine.items())}.
-Medians with the range of all rounds in brackets. What was tried on the way is in [LOG.md](LOG.md).
-
-## A training step
-
-Forward, backward and Adam with label smoothing on {training_step.PAIRS} pairs of {training_step.TOKENS} tokens,
-vocabulary {training_step.VOCABULARY:,}, in one interleaved run with `torch.nn.Transformer` as its documentation
-has it. GFLOP/s and the share of the measured peak of a plain matrix product are ours.
-
-{table(training_step.HEADER, [row.cells for row in training])}
-
-{"" if any(row.precision == "bfloat16" for row in training) else NO_BFLOAT16}
-## A step of beam search
-
-{decoding_step.SENTENCES} sentences × beam {decoding_step.BEAM} = {decoding_step.SENTENCES * decoding_step.BEAM} rows,
-`tiny`, vocabulary {decoding_step.VOCABULARY:,}: the whole step, from one call of the decoder to the next.
-
-{table(["step", "ms", "against step 10"], decoding_rows)}
-"""
-    (HERE / "RESULTS.md").write_text(page, encoding="utf-8")
-    raw = {
-        "machine": machine,
-        "training_step": [
-            {"size": r.size, "precision": r.precision, "ours": r.ours.seconds, "theirs": r.theirs.seconds}
-            for r in training
-        ],
-        "decoding_step": decoding,
-    }
-    (HERE / "RESULTS.json").write_text(json.dumps(raw, indent=1) + "\n", encoding="utf-8")
-    print(page)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("questions", nargs="*", metavar="QUESTION", help=", ".join(QUESTIONS))
+    parser.add_argument("--quick", action="store_true", help=f"under five minutes; without {' and '.join(SLOW)}")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.questions if name not in QUESTIONS]
+    if unknown:
+        parser.error(f"there is no question {', '.join(unknown)}; there are {', '.join(QUESTIONS)}")
+    asked = arguments.questions or [name for name in QUESTIONS if not (arguments.quick and name in SLOW)]
+    out = arguments.out or (BENCH / "quick" if arguments.quick else HERE)
+    out.mkdir(parents=True, exist_ok=True)
+    for name in asked:
+        print(f"measuring {name}", file=sys.stderr, flush=True)
+        results = load_results(out / "RESULTS.json")
+        results[name] = ask(name, arguments.quick)
+        in_order = {known: results[known] for known in QUESTIONS if known in results}
+        save_results(in_order, out)  # after each: what was measured is kept if the next one is stopped
+    answered = load_results(out / "RESULTS.json")
+    print(page({name: answered[name] for name in asked}))
+    left_out = [name for name in QUESTIONS if name not in asked]
+    if left_out:
+        print(f"not asked: {', '.join(left_out)}", file=sys.stderr)
+    print(f"written to {out / 'RESULTS.md'}", file=sys.stderr)
 
 
-NO_BFLOAT16 = """bfloat16 is left out: this CPU has neither avx512_bf16 nor amx_bf16, and emulates it far more slowly.
-"""
+def ask(name: str, quick: bool) -> Result:
+    begun = time.perf_counter()
+    tables = QUESTIONS[name].measure(quick)
+    return Result(
+        QUESTIONS[name].ASKS,
+        f"python -m benchmarks {'--quick ' if quick else ''}{name}",
+        {**describe(), **peer_versions()},
+        (time.perf_counter() - begun) / 60,
+        quick,
+        tables,
+    )
+
 
 if __name__ == "__main__":
     main()

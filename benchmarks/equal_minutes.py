@@ -1,31 +1,28 @@
-"""Clearhead, JoeyNMT and Hugging Face's Seq2SeqTrainer trained for the same minutes on the same pairs.
+"""Clearhead and its peers trained for the same minutes on the same pairs, on several tasks and with two seeds.
 
-    python -m benchmarks.equal_minutes --joeynmt PYTHON --transformers PYTHON [--minutes 20] [--only TASK] [--out DIR]
+    python -m benchmarks.equal_minutes [--minutes 20] [--only TASK] [--out DIR]
 
 The systems take turns; what was measured before stays in EQUAL.json and is not done again, so it can be stopped at any
-time. PYTHON are interpreters that have joeynmt, and transformers with accelerate. All see the same text; ours makes its
-own vocabulary, the others get one of the same size by SentencePiece. Beam 5. What is compared is the model after so
-many minutes of training, tokenizer, plan and validations included; translating the test set does not count.
+time. A peer that cannot be installed or fails is said and left out.
 """
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sentencepiece import SentencePieceTrainer
-
 from benchmarks.machine import describe
+from benchmarks.peers import PeerError
 from benchmarks.quality import TASKS
+from benchmarks.trainers import SYSTEMS, Vocabulary, train, write_corpus
 from clearhead.evaluation.scores import edits, error_tokens, score_translations
 
 HERE = Path(__file__).parent
 SEEDS = (1, 2)
-SYSTEMS = ("clearhead", "joeynmt", "transformers")
+PAIRS = 1000  # of validation and test
 
 
 @dataclass(frozen=True)
@@ -33,34 +30,53 @@ class Race:
     """A task of `benchmarks.quality`, with the vocabulary that the peers get."""
 
     task: str
-    words: int
-    model_type: str = "bpe"
-    valid: int = 1000  # pairs
-    test: int = 1000
+    vocabulary: Vocabulary
+
+    def write(self, folder: Path) -> Path:
+        task = TASKS[self.task]
+        return write_corpus(
+            folder,
+            {
+                "train": (task.files(task.train), None),
+                "valid": (task.files(task.valid), PAIRS),
+                "test": (task.files(task.tests[0]), PAIRS),
+            },
+            self.vocabulary,
+        )
+
+    def words_of_ours(self) -> list[str]:
+        """The defaults, or the recipe where text is not written in words."""
+        task = TASKS[self.task]
+        if self.vocabulary.model_type == "word":
+            return [task.recipe]
+        source, target = task.ends
+        return ["--set", f"data.source_language={source}", "--set", f"data.target_language={target}"]
 
 
-RACES = [Race("multi30k-en-de", 4000), Race("tatoeba-en-zh", 4000), Race("g2p-en", 200, "word")]
+RACES = [
+    Race("multi30k-en-de", Vocabulary(4000)),
+    Race("tatoeba-en-zh", Vocabulary(4000)),
+    Race("g2p-en", Vocabulary(200, "word")),
+]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--joeynmt", type=Path, required=True)
-    parser.add_argument("--transformers", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--only", choices=[race.task for race in RACES])
     parser.add_argument("--out", type=Path, default=Path("run/equal"))
     arguments = parser.parse_args()
-    pythons = {"joeynmt": arguments.joeynmt, "transformers": arguments.transformers}
     for seed, race, system in turns(arguments.only):
         if (seed, race.task, system, arguments.minutes) in {key(found) for found in results()}:
             continue
-        corpus = write_corpus(race, arguments.out / race.task)
-        out = arguments.out / f"{race.task}-{system}-{seed}-{arguments.minutes:g}"
+        corpus = race.write(arguments.out.absolute() / race.task)
+        out = arguments.out.absolute() / f"{race.task}-{system}-{seed}-{arguments.minutes:g}"
         print(f"{race.task}, {system}, seed {seed}", file=sys.stderr, flush=True)
-        if system == "clearhead":
-            lines = ours(race, corpus, arguments.minutes, seed, out)
-        else:
-            lines = theirs(pythons[system], system, corpus, arguments.minutes, seed, out)
+        try:
+            lines = train(system, corpus, arguments.minutes, seed, out, race.words_of_ours())
+        except PeerError as error:
+            print(f"{system} {error}", file=sys.stderr, flush=True)
+            continue
         record(race, system, seed, arguments.minutes, corpus, lines)
 
 
@@ -69,55 +85,6 @@ def turns(only: str | None) -> Iterator[tuple[int, Race, str]]:
         for race in RACES:
             if only in (None, race.task):
                 yield from ((seed, race, system) for system in SYSTEMS)
-
-
-def write_corpus(race: Race, folder: Path) -> Path:
-    """train, valid and test in .src and .tgt, and for the peers a joint vocabulary."""
-    task = TASKS[race.task]
-    if (folder / "joint.model").exists():
-        return folder
-    folder.mkdir(parents=True, exist_ok=True)
-    splits = ("train", task.train, None), ("valid", task.valid, race.valid), ("test", task.tests[0], race.test)
-    for name, split, most in splits:
-        for file, end in zip(task.files(split), ("src", "tgt"), strict=True):
-            lines = file.read_text(encoding="utf-8").split("\n")[:-1]
-            (folder / f"{name}.{end}").write_text("".join(f"{line}\n" for line in lines[:most]), encoding="utf-8")
-    SentencePieceTrainer.train(
-        input=[str(folder / "train.src"), str(folder / "train.tgt")],
-        model_prefix=str(folder / "joint"),
-        vocab_size=race.words,
-        model_type=race.model_type,
-        hard_vocab_limit=False,
-        normalization_rule_name="identity",
-        byte_fallback=race.model_type == "bpe",
-        pad_id=0,
-        bos_id=1,
-        eos_id=2,
-        unk_id=3,
-        minloglevel=2,
-    )
-    return folder
-
-
-def ours(race: Race, corpus: Path, minutes: float, seed: int, out: Path) -> list[str]:
-    """The defaults, or the recipe where text is not written in words."""
-    task = TASKS[race.task]
-    source, target = task.ends
-    recipe = [task.recipe] if race.model_type == "word" else []
-    files = ["--train", str(corpus / "train.src"), str(corpus / "train.tgt")]
-    files += ["--valid", str(corpus / "valid.src"), str(corpus / "valid.tgt")]
-    languages = [] if recipe else ["--set", f"data.source_language={source}", "--set", f"data.target_language={target}"]
-    clearhead = str(Path(sys.executable).with_name("clearhead"))
-    options = ["--minutes", f"{minutes:g}", "--set", f"training.seed={seed}", *languages]
-    subprocess.run([clearhead, "train", *recipe, *files, *options, "--out", str(out)], check=True)
-    command = [clearhead, "translate", str(out), str(corpus / "test.src"), "--beam", "5"]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\n")[:-1]
-
-
-def theirs(python: Path, system: str, corpus: Path, minutes: float, seed: int, out: Path) -> list[str]:
-    module = f"benchmarks.peers.train_{system}"
-    subprocess.run([str(python), "-m", module, str(corpus), f"{minutes:g}", str(seed), str(out)], check=True)
-    return (out / "test.hyp").read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def results() -> list[dict[str, Any]]:
@@ -145,7 +112,7 @@ def record(race: Race, system: str, seed: int, minutes: float, corpus: Path, lin
         "error_rate": 100 * wrong / max(1, sum(map(len, words[1]))),
         "exact_match": scores.exact_match,
         "signature": scores.signatures["bleu"],
-        "machine": describe(2),
+        "machine": describe(),
         "samples": lines[:5],
     }
     runs = [*results(), found]

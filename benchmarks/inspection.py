@@ -111,7 +111,7 @@ def page(rows: list[dict[str, Any]]) -> str:
         sizes = f"{r['json'] / 1e6:.2f} | {r['html'] / 1e6:.2f}"
         cells = f"{r['model']} | {r['tokens']} | {r['seconds']:.2f} | {r['form']} | {sizes}"
         lines.append(f"| {cells} | {r['paint']:.0f} | {r['nodes']:,} |")
-    machine = ", ".join(f"{name} {value}" for name, value in describe(2).items())
+    machine = ", ".join(f"{name} {value}" for name, value in describe().items())
     return "\n\n".join([ABOUT, "\n".join(lines), f"{machine}."]) + "\n"
 
 

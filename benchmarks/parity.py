@@ -15,7 +15,7 @@ import torch
 
 from benchmarks.machine import describe
 from benchmarks.peers import Peer
-from benchmarks.translation import DATA, HERE
+from benchmarks.quality import DATA, HERE
 from clearhead.checkpoint.model import load_model
 from clearhead.checkpoint.model_folder import find_model, read_config
 from clearhead.data.folders import load_tokenizers
@@ -49,7 +49,7 @@ def main() -> None:
     torch.set_num_threads(2)
     folder = find_model(arguments.run)
     lines, references = (
-        (DATA / f"test_2016_flickr.{language}").read_text(encoding="utf-8").splitlines()[: arguments.lines]
+        (DATA / "multi30k" / f"test_2016_flickr.{language}").read_text(encoding="utf-8").splitlines()[: arguments.lines]
         for language in ("en", "de")
     )
     tokenizers = load_tokenizers(folder)
@@ -76,7 +76,7 @@ def main() -> None:
             "# Do all engines say the same?",
             "",
             f"Written by `python -m benchmarks.parity`: {len(lines):,} lines of Test2016, en→de, "
-            + ", ".join(f"{k} {v}" for k, v in describe(2).items())
+            + ", ".join(f"{k} {v}" for k, v in describe().items())
             + ".",
             "",
             "| engine | search | same text as native | score where they differ | native's there | BLEU |",

@@ -81,7 +81,7 @@ def main() -> None:
         "minutes": round(curve[-1][0], 1),
         "cpu_minutes": round(sum(os.times()[2:4]) / 60, 1),  # of all processes together, on a machine with other work
         "steps": json.loads((out / "plan.json").read_text(encoding="utf-8"))["steps"],
-        "machine": describe(2),
+        "machine": describe(),
         "tests": {test: scores(out, task, test) for test in task.tests},
         "curve": curve,
     }

@@ -1,4 +1,4 @@
-"""Writes docs/options.md, all options with their defaults and comments, and the table of results in README.md."""
+"""Writes docs/options.md: all options with their defaults and comments."""
 
 import dataclasses
 import inspect
@@ -16,9 +16,6 @@ from clearhead.training.options import TrainingOptions
 from clearhead.training.plan import FEW_EPOCHS, LITTLE_DROPOUT, NORM, TABLE
 
 PAGE = Path(__file__).parent / "options.md"
-README = Path(__file__).parent.parent / "README.md"
-RESULTS = Path(__file__).parent.parent / "benchmarks" / "RESULTS.md"
-BEGIN, END = "<!-- from benchmarks/RESULTS.md -->", "<!-- end -->"
 PAPER = {"base": "65 M", "big": "213 M"}
 WORDS = 37000
 
@@ -94,14 +91,6 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def readme() -> str:
-    """README.md with the first table of RESULTS.md between its two marks."""
-    table = next(block for block in RESULTS.read_text(encoding="utf-8").split("\n\n") if block.startswith("| size"))
-    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-    return f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}"
-
-
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
-    README.write_text(readme(), encoding="utf-8")
-    print(f"wrote {PAGE.name} and the table in {README.name}")
+    print(f"wrote {PAGE.name}")

@@ -1,40 +1,94 @@
-"""Systems that translate, each in a process of its own, asked in turn over its standard input and output.
+"""Systems that are measured, each in a process of its own, asked in turn over its standard input and output.
 
-Each is started as `python -m benchmarks.peers.NAME MODEL …`, says when it is ready, and then answers JSON objects, one
-a line: {"lines": […], "beam": 5, "length": null, "alone": false} by {"seconds": …, "lines": […]}. With a length every
-target has just so many tokens, for weights that never learned to end. The seconds are from text to text,
-measured by the peer itself, so that starting, loading and the pipe do not count. No torch and nothing of ours here: a
-peer may live in another virtual environment.
+Each is started as `python -m benchmarks.peers.NAME …`, says when it is ready, and then answers JSON objects, one a
+line, with the seconds that it measured itself, so that starting, loading and the pipe do not count. Of one that
+translates: {"lines": […], "beam": 5, "length": null, "alone": false} is answered by {"seconds": [of each call],
+"lines": […]}; with a length every target has just so many tokens, for weights that never learned to end. Of one that
+trains: {"low": false} is answered by {"seconds": of one step}, under bfloat16 autocast if low. No torch and nothing
+of ours here: a peer may live in another virtual environment.
 """
 
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).parents[2]
 BATCH = 64  # sentences at a time, for peers that leave it to the user
+
+
+class PeerError(RuntimeError):
+    """A peer that cannot be installed, does not start or ends; it is listed with this."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    seconds: float
+    each: list[float]  # seconds of each call: one, or one for each line where they were sent alone
     lines: list[str]
 
+    @property
+    def seconds(self) -> float:
+        return sum(self.each)
 
-def serve(translate: Callable[[list[str], int, int | None], list[str]]) -> None:
-    """What a peer's script ends with; `translate` takes the lines, the beam and the length."""
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of a training step: a model, and a batch in which all sentences are of the same length."""
+
+    width: int
+    heads: int
+    feed_forward: int
+    encoder_blocks: int
+    decoder_blocks: int
+    vocabulary: int
+    pairs: int
+    tokens: int  # of each side, the end counted
+    threads: int
+    dropout: float = 0.1
+    smoothing: float = 0.1
+    rate: float = 1e-4
+
+
+# -- what a peer's script ends with ------------------------------------------------------------------------------------
+
+
+def serve_translations(translate: Callable[[list[str], int, int | None], list[str]]) -> None:
+    """`translate` takes the lines, the beam and the length."""
+
+    def answer(asked: dict[str, Any]) -> dict[str, Any]:
+        batches = [[one] for one in asked["lines"]] if asked["alone"] else [asked["lines"]]
+        seconds, found = [], []
+        for batch in batches:
+            started = time.perf_counter()
+            found += translate(batch, asked["beam"], asked["length"])
+            seconds.append(time.perf_counter() - started)
+        return {"seconds": seconds, "lines": found}
+
+    _serve(answer)
+
+
+def serve_steps(step: Callable[[bool], None]) -> None:
+    """`step` is forward, backward and optimizer of one batch, in bfloat16 or not."""
+
+    def answer(asked: dict[str, Any]) -> dict[str, Any]:
+        started = time.perf_counter()
+        step(asked["low"])
+        return {"seconds": time.perf_counter() - started}
+
+    _serve(answer)
+
+
+def _serve(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     answers, sys.stdout = sys.stdout, sys.stderr  # whatever a library prints must not be taken for an answer
     print("{}", file=answers, flush=True)
     for line in sys.stdin:
-        asked = json.loads(line)
-        batches = [[one] for one in asked["lines"]] if asked["alone"] else [asked["lines"]]
-        started = time.perf_counter()
-        found = [text for batch in batches for text in translate(batch, asked["beam"], asked["length"])]
-        print(json.dumps({"seconds": time.perf_counter() - started, "lines": found}), file=answers, flush=True)
+        print(json.dumps(answer(json.loads(line))), file=answers, flush=True)
 
 
 def in_batches(lines: list[str], some: Callable[[list[str]], list[str]], size: int = BATCH) -> list[str]:
@@ -48,38 +102,75 @@ def in_batches(lines: list[str], some: Callable[[list[str]], list[str]], size: i
     return found
 
 
-class Peer:
-    """A peer that was started; use it in a with block."""
+# -- the other end -----------------------------------------------------------------------------------------------------
 
-    def __init__(self, name: str, arguments: list[str], python: Path | None = None, **environment: str) -> None:
+
+class Peer:
+    """A peer that was started; use it in a with block. Raises PeerError with the last line that it said."""
+
+    def __init__(self, name: str, arguments: list[str], python: Path | None = None) -> None:
         command = [str(python or sys.executable), "-m", f"benchmarks.peers.{name}", *arguments]
+        self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed in _end)
         self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment or None,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True, cwd=ROOT
         )
-        self._read()  # it is ready
+        try:
+            self._read()
+        except PeerError:
+            self._end()
+            raise
 
     def __enter__(self) -> "Peer":
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
         self._process.kill()
-        self._process.wait()
+        self._process.communicate()
+        self._said.close()
 
     def translate(self, lines: list[str], beam: int, length: int | None = None, alone: bool = False) -> Answer:
-        assert self._process.stdin is not None
-        asked = {"lines": lines, "beam": beam, "length": length, "alone": alone}
-        print(json.dumps(asked), file=self._process.stdin, flush=True)
-        answer = self._read()
+        answer = self._ask({"lines": lines, "beam": beam, "length": length, "alone": alone})
         return Answer(answer["seconds"], answer["lines"])
+
+    def step(self, low: bool = False) -> float:
+        """Seconds of one training step."""
+        return self._ask({"low": low})["seconds"]
+
+    def peak_memory(self) -> float | None:
+        """MiB at most, of it and the processes that it started; only Linux tells."""
+        if not Path("/proc/self/status").exists():
+            return None
+        return sum(map(_high_water, _family(self._process.pid))) / 1024
+
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # what it said before it ended is read then
+            print(json.dumps(question), file=self._process.stdin, flush=True)
+        return self._read()
 
     def _read(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{' '.join(map(str, self._process.args))} ended")  # type: ignore[arg-type]
+            code = self._process.wait()
+            self._said.seek(0)
+            said = [line for line in self._said.read().splitlines() if line.strip()]
+            raise PeerError(f"ended with {code}: {said[-1] if said else 'it said nothing'}")
         return json.loads(line)
+
+
+def _family(pid: int) -> list[int]:
+    children = [child for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
+    return [pid, *(one for child in children for one in _family(int(child)))]
+
+
+def _high_water(pid: int) -> int:
+    """KiB of resident memory at the highest."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except FileNotFoundError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))

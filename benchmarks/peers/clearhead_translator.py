@@ -3,7 +3,7 @@
 import sys
 from dataclasses import replace
 
-from benchmarks.peers import serve
+from benchmarks.peers import serve_translations
 from clearhead.translator import load
 
 if __name__ == "__main__":
@@ -17,4 +17,4 @@ if __name__ == "__main__":
         found = translator.engine.translate(translator.source_tokenizer.encode_many(lines), options)
         return [translator.target_tokenizer.decode(best.tokens) for best, *_ in found]
 
-    serve(translate)
+    serve_translations(translate)

@@ -6,7 +6,7 @@ import sys
 import ctranslate2  # type: ignore[import-untyped]
 from sentencepiece import SentencePieceProcessor
 
-from benchmarks.peers import serve
+from benchmarks.peers import serve_translations
 
 if __name__ == "__main__":
     form, source_model, target_model, inter, intra, batch = sys.argv[1:]
@@ -20,4 +20,4 @@ if __name__ == "__main__":
         )
         return target.decode([result.hypotheses[0] for result in results])
 
-    serve(translate)
+    serve_translations(translate)

@@ -1,4 +1,4 @@
-"""JoeyNMT 2.3 in its own environment: FOLDER with weights that `benchmarks.translation` renamed, and threads.
+"""JoeyNMT 2.3 in its own environment: FOLDER with weights that `benchmarks.joeynmt_weights` renamed, and threads.
 
 Weights, vocabulary and SentencePiece models are those of our model, so it has the same work to do.
 """
@@ -18,7 +18,7 @@ from joeynmt.vocabulary import Vocabulary  # type: ignore[import-not-found]
 from safetensors.torch import load_file
 from sentencepiece import SentencePieceProcessor
 
-from benchmarks.peers import in_batches, serve
+from benchmarks.peers import in_batches, serve_translations
 
 PAD, EOS = 1, 3  # its special ids have another order than ours; the others are the same
 
@@ -73,4 +73,4 @@ if __name__ == "__main__":
             texts[place] = processor.decode([word for word in words if word > 3])
         return texts
 
-    serve(lambda lines, beam, length: in_batches(lines, lambda batch: some(batch, beam, length)))
+    serve_translations(lambda lines, beam, length: in_batches(lines, lambda batch: some(batch, beam, length)))

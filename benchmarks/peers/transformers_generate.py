@@ -5,7 +5,7 @@ import sys
 import torch
 from transformers import MarianMTModel, MarianTokenizer
 
-from benchmarks.peers import in_batches, serve
+from benchmarks.peers import in_batches, serve_translations
 
 if __name__ == "__main__":
     folder, threads = sys.argv[1:]
@@ -20,4 +20,4 @@ if __name__ == "__main__":
         found = model.generate(**batch, num_beams=beam, length_penalty=1.0, min_length=least, max_length=most)
         return tokenizer.batch_decode(found, skip_special_tokens=True)
 
-    serve(lambda lines, beam, length: in_batches(lines, lambda batch: some(batch, beam, length)))
+    serve_translations(lambda lines, beam, length: in_batches(lines, lambda batch: some(batch, beam, length)))

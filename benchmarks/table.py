@@ -1,0 +1,108 @@
+"""The short table of the READMEs, taken from RESULTS.json.
+
+python -m benchmarks.table [--readme]        print it, or write it between the marks in README.md and README.zh-CN.md
+"""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.results import Result, best_peer, load_results, ratio, spread
+from benchmarks.translators import AUTO
+
+HERE = Path(__file__).parent
+BEGIN, END = "<!-- from benchmarks/RESULTS.json -->", "<!-- end -->"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A column of a table in RESULTS.json, by what it is called in both languages."""
+
+    question: str
+    table: str
+    column: str
+    ours: str
+    english: str
+    chinese: str
+
+
+STEP, FILE, ALONE = "float32, target tokens/s", "target tokens/s", "p50, ms"
+HEADLINES = [
+    *(
+        Headline("training", f"`{size}`", STEP, "Clearhead", f"train `{size}`, tokens/s", f"训练 `{size}`，词元/秒")
+        for size in ("tiny", "small", "base")
+    ),
+    Headline(
+        "translation", "`tiny`, beam 5, 1,000 lines as a file", FILE, AUTO,
+        "translate a file, beam 5, tokens/s", "翻译文件，束宽 5，词元/秒",
+    ),
+    Headline(
+        "translation", "`tiny`, greedy, 1,000 lines as a file", FILE, AUTO,
+        "translate a file, greedy, tokens/s", "翻译文件，贪心，词元/秒",
+    ),
+    Headline(
+        "translation", "`tiny`, beam 5, one sentence at a time", ALONE, AUTO,
+        "one sentence, beam 5, ms", "单句，束宽 5，毫秒",
+    ),
+    Headline(
+        "translation", "`tiny`, greedy, one sentence at a time", ALONE, AUTO,
+        "one sentence, greedy, ms", "单句，贪心，毫秒",
+    ),
+    Headline(
+        "translation", "`tiny`, cold start and memory", "cold start, s", AUTO,
+        "from nothing to the first sentence, s", "从启动到第一句，秒",
+    ),
+    Headline(
+        "serving", "64 clients at once", "answers/s", "Clearhead",
+        "serve 64 clients, answers/s", "64 个客户端，回答/秒",
+    ),
+]  # fmt: skip
+HEADERS = {
+    "README.md": ["", "Clearhead", "the best peer", "", "Clearhead is"],
+    "README.zh-CN.md": ["", "Clearhead", "最好的同类", "", "Clearhead 是其"],
+}
+
+
+def short_table(results: dict[str, Result], readme: str) -> str:
+    """What was measured of the headlines, ours against the best of the peers."""
+    rows = [HEADERS[readme], ["---"] * len(HEADERS[readme])]
+    for headline in HEADLINES:
+        tables = results[headline.question].tables if headline.question in results else []
+        for table in (table for table in tables if table.title == headline.table):
+            column = next((column for column in table.columns if column.name == headline.column), None)
+            peer = best_peer(table, column) if column else None
+            if column is None or peer is None:
+                continue
+            ours, theirs = (table.rows.get(name, {}).get(column.name) for name in (headline.ours, peer))
+            if not isinstance(ours, list) or not isinstance(theirs, list):
+                continue
+            name = headline.chinese if "zh" in readme else headline.english
+            rows.append([name, spread(ours), spread(theirs), peer, ratio(ours, theirs, column.better)])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def with_table(text: str, table: str) -> str:
+    """A page with this between its two marks."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"there is no {BEGIN} … {END} to write between")
+    return f"{before}{begin}\n{table}\n{end}{after}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--readme", action="store_true")
+    write = parser.parse_args().readme
+    results = load_results(HERE / "RESULTS.json")
+    for readme in HEADERS:
+        page = HERE.parent / readme
+        if write:
+            text = with_table(page.read_text(encoding="utf-8"), short_table(results, readme))
+            page.write_text(text, encoding="utf-8")
+        else:
+            print(short_table(results, readme))
+
+
+if __name__ == "__main__":
+    main()

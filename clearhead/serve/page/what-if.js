@@ -56,11 +56,16 @@ CH.views.decoding = function (root, trace) {
   return () => { redraw?.(); draw(); };
 };
 
-function tick(key, isOff) {
+// The ticked heads that this trace's model has: others may have been ticked for another one
+const chosen = (trace) => [...ticked].map((key) => JSON.parse(key)).filter(([kind, layer, head]) =>
+  CH.layers(trace, kind).includes(layer) && head < CH.heads(trace, kind));
+
+function tick(trace, key, isOff) {
   if (isOff) ticked.add(key);
   else ticked.delete(key);
-  document.getElementById("without").disabled = !ticked.size;
-  document.getElementById("without").textContent = t("what_if.go", { n: ticked.size });
+  const go = document.getElementById("without"), n = chosen(trace).length;
+  go.disabled = !n;
+  go.textContent = t("what_if.go", { n });
 }
 
 function boxes(trace, kind) {
@@ -70,7 +75,7 @@ function boxes(trace, kind) {
       const key = JSON.stringify([kind, layer, head]);
       return el("label", { class: "check" }, el("input", { type: "checkbox", id: ["off", kind, layer, head].join("-"),
         "aria-label": CH.headName({ kind, layer, head }), checked: ticked.has(key),
-        change: (event) => tick(key, event.target.checked) }), String(head + 1));
+        change: (event) => tick(trace, key, event.target.checked) }), String(head + 1));
     }));
   return CH.layers(trace, kind).map(row);
 }
@@ -79,10 +84,10 @@ const heads = CH.views.heads;
 CH.views.heads = function (root, trace) {
   const redraw = heads(root, trace);
   if (!CH.sentence(trace)) return redraw;
-  const go = () => ask(trace, { prefix: begun(trace), off: [...ticked].map((key) => JSON.parse(key)) }, CH.state.step);
+  const n = chosen(trace).length, go = () => ask(trace, { prefix: begun(trace), off: chosen(trace) }, CH.state.step);
   root.append(el("div", { class: "what-if", id: "switch-off" }, CH.part("what_if.off"), CH.note("what_if.off_note"),
-    boxes(trace, CH.state.kind), CH.controls(CH.button("without", t("what_if.go", { n: ticked.size }), go,
-      { disabled: !ticked.size }), CH.button("all-on", t("what_if.all_on"), () => {
+    boxes(trace, CH.state.kind), CH.controls(CH.button("without", t("what_if.go", { n }), go,
+      { disabled: !n }), CH.button("all-on", t("what_if.all_on"), () => {
       ticked.clear();
       CH.changed(false);
     })), told(trace)));

@@ -186,27 +186,36 @@ def translate(
 
 @app.command(
     epilog="Examples: clearhead generate my-run 'def main('   |   "
-    "clearhead generate my-run 'Once' --temperature 0 --samples 3"
+    "clearhead generate my-run 'Once' --beam 5   |   clearhead generate my-run - --samples 3 --json < begin.txt"
 )
 def generate(
     model: Annotated[Path, typer.Argument(help="A run folder or a model folder that was trained to continue text.")],
     prompt: Annotated[str, typer.Argument(help="How the text begins; - for standard input.")] = "",
     length: Annotated[int, typer.Option(min=1, help="Tokens to write at most.")] = 120,
     samples: Annotated[int, typer.Option(min=1, help="So many texts.")] = 1,
-    temperature: Annotated[float, typer.Option(min=0, help="Higher is wilder; 0 searches the likeliest text.")] = 0.8,
+    beam: Annotated[int | None, typer.Option(min=1, help="Search the likeliest text instead of sampling.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, help="0.8 unless given; higher is wilder, 0 takes the likeliest word.")
+    ] = None,
     top_p: Annotated[float, typer.Option(help="Sample from the words that have this probability.")] = 0.95,
     top_k: Annotated[int, typer.Option(help="Sample from the k likeliest words; 0: from all.")] = 0,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="An object per text: the text and its score.")] = False,
 ) -> None:
-    """Continue a text, by a model that was trained with task=generate on plain text."""
+    """Continue a text, by a model that was trained with task=generate on plain text.
+
+    On a terminal the words appear as they are chosen, the text of a beam at its end; in a pipe the whole text.
+    """
+    from clearhead.translator.generating import Wishes, load_generator, print_written
     from clearhead.translator.generating import generate as continue_text
-    from clearhead.translator.generating import load_generator, sampling
 
     translator = load_generator(model)
-    options = sampling(translator.decoding, temperature, top_p, top_k, samples, seed)
     text = sys.stdin.read() if prompt == "-" else prompt
-    for found in continue_text(translator, text, options, length)[0]:
+    wishes = Wishes(length, samples, beam, temperature, top_p, top_k, seed)
+    if samples == 1 and not as_json:
+        print_written(translator, text, wishes)
+        return
+    for found in continue_text(translator, text, wishes)[0]:
         typer.echo(_dump({"text": found.text, "score": found.score}) if as_json else found.text)
 
 

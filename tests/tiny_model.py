@@ -8,7 +8,7 @@ import torch
 
 from clearhead.checkpoint.model import save_model
 from clearhead.data.options import DataOptions
-from clearhead.data.tokenizer import Words
+from clearhead.data.tokenizer import EOS, Words
 from clearhead.decoding import DecodingOptions
 from clearhead.model import TransformerOptions
 from clearhead.model.transformer import Transformer
@@ -26,21 +26,37 @@ def write_model(
     **about: Any,
 ) -> Path:
     """English to Chinese by name, words to the same words in fact."""
+    data = DataOptions(tokenizer="words", source_language=languages[0], target_language=languages[1])
+    return _write(folder, data, decoding, seed, {"encoder_blocks": 1}, about)
+
+
+def write_generator(folder: Path, **sizes: Any) -> Path:
+    """A decoder alone, which goes on in the same words; with an output bias it never ends."""
+    return _write(folder, DataOptions(tokenizer="words", task="generate"), DECODING, 5, {"encoder_blocks": 0, **sizes})
+
+
+def _write(
+    folder: Path,
+    data: DataOptions,
+    decoding: DecodingOptions,
+    seed: int,
+    sizes: dict[str, Any],
+    about: dict[str, Any] | None = None,
+) -> Path:
     tokenizer = Words(WORDS)
     torch.manual_seed(seed)
-    sizes = TransformerOptions(
-        len(tokenizer), len(tokenizer), 14, 7, feed_forward=13, encoder_blocks=1, decoder_blocks=1
-    )
-    data = DataOptions(tokenizer="words", source_language=languages[0], target_language=languages[1])
+    options = TransformerOptions(len(tokenizer), len(tokenizer), 14, 7, feed_forward=13, decoder_blocks=1, **sizes)
     folder.parent.mkdir(parents=True, exist_ok=True)
     files = folder.with_name(f"{folder.name}-files")
     files.mkdir()
     tokenizer.save(files, "source")
-    model = Transformer(sizes)
+    model = Transformer(options)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter))  # else all sources get the same translation
-    sections = {"data": asdict(data), "decoding": asdict(decoding), "about": about}
+        if model.output.bias is not None:
+            model.output.bias[EOS] = -1e4
+    sections = {"data": asdict(data), "decoding": asdict(decoding), "about": about or {}}
     save_model(folder, model, sections, {"source.json": (files / "source.json").read_bytes()})
     return folder
 

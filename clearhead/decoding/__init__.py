@@ -1,6 +1,6 @@
 """Model to ids: search on the Seq2Seq protocol, whichever model it is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .options import DecodingOptions, Demand, Hypothesis
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from clearhead.model import Seq2Seq
 
-__all__ = ["DecodingOptions", "Demand", "Hypothesis", "search"]
+__all__ = ["DecodingOptions", "Demand", "Hypothesis", "search", "search_steps"]
 
 
 def search(
@@ -40,6 +40,20 @@ def search(
     from .beam import beam_search
 
     return beam_search(model, src, src_mask, options, demands)
+
+
+def search_steps(model: "Seq2Seq", src: "Tensor", options: DecodingOptions, demand: Demand) -> Iterator[int]:
+    """The words of one source (1, S) as they are found: by greedy search, or with a temperature of one sample.
+
+    A forced prefix is among them, EOS is not.
+    """
+    if options.temperature is not None:
+        from .sampling import sample_steps
+
+        return sample_steps(model, src, options, demand)
+    from .greedy import greedy_steps
+
+    return greedy_steps(model, src, demand)
 
 
 def _search_apart(

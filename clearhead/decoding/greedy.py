@@ -69,20 +69,30 @@ def roll_out(
     return finished.hypotheses()
 
 
-def greedy_steps(model: Seq2Seq, src: Tensor, limit: int) -> Iterator[int]:
-    """The words of one source, each as soon as it is known; without EOS, and at most `limit` of them."""
-    demands = [Demand(max_length=limit)]
+def greedy_steps(model: Seq2Seq, src: Tensor, demand: Demand) -> Iterator[int]:
+    """The words of one source (1, S), each as soon as it is known; without EOS."""
     with torch.inference_mode():
-        src_mask = torch.ones(src.shape[:2], dtype=torch.bool, device=src.device)
-        constraints = Constraints(src_mask, DecodingOptions(beam=1), demands)
-        state = model.encode(src, src_mask)
+        constraints = Constraints(whole(src), DecodingOptions(beam=1), [demand])
+    return step_by_step(model, src, constraints, lambda logits, *_: logits.argmax(dim=2))
+
+
+def whole(src: Tensor) -> Tensor:
+    """The mask of sources (B, S), or (B, S, F), of which nothing is padding."""
+    return torch.ones(src.shape[:2], dtype=torch.bool, device=src.device)
+
+
+def step_by_step(model: Seq2Seq, src: Tensor, constraints: Constraints, choose: Choice) -> Iterator[int]:
+    """What `roll_out` does, for one source (1, S) and one hypothesis, a word at a time."""
+    with torch.inference_mode():
+        state = model.encode(src, whole(src))
+        sentence = torch.zeros(1, dtype=torch.long, device=src.device)
     last = torch.full((1, 1), BOS, device=src.device)
     tokens = last.new_empty(1, 1, 0)
     while True:
         with torch.inference_mode():  # not around the yield: it is a matter of the thread
             logits = model.logits(model.decode(last, state)[:, -1]).float().view(1, 1, -1)
             constraints.apply(logits, tokens)
-            last = logits.argmax(dim=2)
+            last = choose(logits, sentence, tokens.shape[2])
             tokens = torch.cat([tokens, last[:, :, None]], dim=2)
         word = int(last)
         if word == EOS:

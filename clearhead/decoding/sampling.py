@@ -4,7 +4,7 @@ B sentences, W samples per sentence, V vocabulary, t tokens so far.
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from torch import Tensor
 from clearhead.model import Seq2Seq
 
 from .constraints import Constraints
-from .greedy import roll_out
+from .greedy import Choice, roll_out, step_by_step, whole
 from .options import DecodingOptions, Demand, Hypothesis
 
 
@@ -25,13 +25,20 @@ def sample(
 ) -> list[list[Hypothesis]]:
     """`n_best` samples per sentence, the likeliest first."""
     constraints = Constraints(src_mask, options, demands)
+    return roll_out(model, src, src_mask, options, constraints, _choice(src, src_mask, options, constraints))
+
+
+def sample_steps(model: Seq2Seq, src: Tensor, options: DecodingOptions, demand: Demand) -> Iterator[int]:
+    """The words of one sample for one source (1, S), each as soon as it is known; without EOS."""
+    src_mask = whole(src)
+    constraints = Constraints(src_mask, options, [demand])
+    return step_by_step(model, src, constraints, _choice(src, src_mask, options, constraints))
+
+
+def _choice(src: Tensor, src_mask: Tensor, options: DecodingOptions, constraints: Constraints) -> Choice:
     steps = int(constraints.limits.max()) + 1
     draws = _draws(src, src_mask, options, steps).to(src.device)  # (B, W, steps)
-
-    def choose(logits: Tensor, sentences: Tensor, t: int) -> Tensor:
-        return draw(logits, draws[sentences, :, t], options)
-
-    return roll_out(model, src, src_mask, options, constraints, choose)
+    return lambda logits, sentences, t: draw(logits, draws[sentences, :, t], options)
 
 
 def draw(logits: Tensor, uniform: Tensor, options: DecodingOptions) -> Tensor:

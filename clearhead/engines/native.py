@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -13,8 +13,8 @@ from clearhead.checkpoint.model import load_model
 from clearhead.checkpoint.weights import WEIGHTS
 from clearhead.data.batching import make_batch, pad_sources
 from clearhead.data.features import Source
-from clearhead.decoding import DecodingOptions, Demand, Hypothesis, search
-from clearhead.decoding.greedy import greedy_steps
+from clearhead.decoding import DecodingOptions, Demand, Hypothesis, search, search_steps
+from clearhead.decoding.pacing import Paced
 from clearhead.decoding.scoring import score
 from clearhead.model import Seq2Seq
 from clearhead.model.linear import multiply_in, pack
@@ -80,12 +80,17 @@ class NativeEngine:
                 self._consider_workers(batches)
 
     def search(
-        self, sources: Sequence[Source], options: DecodingOptions, demands: Sequence[Demand] | None = None
+        self,
+        sources: Sequence[Source],
+        options: DecodingOptions,
+        demands: Sequence[Demand] | None = None,
+        between: Callable[[], None] | None = None,
     ) -> list[list[Hypothesis]]:
-        """All of them in one batch, here."""
+        """All of them in one batch, here; whatever `between` two steps raises ends it."""
         src, src_mask = pad_sources(list(sources))
         self._multiply_in(torch.bfloat16)
-        return search(self.model, src.to(self.device), src_mask.to(self.device), options, demands)
+        model = self.model if between is None else Paced(self.model, between)
+        return search(model, src.to(self.device), src_mask.to(self.device), options, demands)
 
     def score(self, sources: Sequence[Source], targets: Sequence[list[int]]) -> list[list[float]]:
         results: list[list[float]] = [[] for _ in sources]
@@ -99,9 +104,13 @@ class NativeEngine:
 
     def steps(self, source: Source, limit: int) -> Iterator[int]:
         """Greedy search as it goes: token by token, without EOS, at most `limit` of them."""
+        return self.search_steps(source, DecodingOptions(beam=1), Demand(max_length=limit))
+
+    def search_steps(self, source: Source, options: DecodingOptions, demand: Demand) -> Iterator[int]:
+        """Greedy search, or with a temperature one sample, as it goes; what the demand forces is among the tokens."""
         src, _ = pad_sources([source])
         self._multiply_in(torch.bfloat16)
-        return greedy_steps(self.model, src.to(self.device), limit)
+        return search_steps(self.model, src.to(self.device), options, demand)
 
     def close(self) -> None:
         """End the processes, if there are any; more work starts new ones."""

@@ -3,6 +3,7 @@
 B sentences, H heads, T target tokens, S source tokens, V vocabulary.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,11 @@ from torch import Tensor, nn
 
 from clearhead.data.batching import Batch
 from clearhead.data.tokenizer import UNK
+from clearhead.errors import USAGE, UserError
 from clearhead.model import Seq2Seq
+from clearhead.model.attention import MultiHeadAttention
 
-from .record import Place, attention_layers, hook_point, hooked
+from .record import Hook, Place, attention_layers, hook_point, hooked
 
 
 @torch.inference_mode()
@@ -36,6 +39,34 @@ def _switch_off(heads: int) -> Any:
             return torch.zeros_like(out)
         speaks = 1 - torch.eye(heads, device=out.device, dtype=out.dtype)
         return out * speaks[:, :, None, None]
+
+    return silence
+
+
+def silenced(model: Seq2Seq, off: Sequence[tuple[str, int, int]]) -> dict[nn.Module, Hook]:
+    """Hooks by which these heads, each a kind, a layer and a head from 0, give nothing; see `record.hooked`."""
+    heads: dict[Place, set[int]] = {}
+    for kind, layer, head in off:
+        heads.setdefault(Place(kind, layer), set()).add(head)
+    layers = attention_layers(model)
+    for place, some in heads.items():
+        attention = layers.get(place)
+        most = 0 if attention is None else attention.heads if isinstance(attention, MultiHeadAttention) else 1
+        wrong = [head for head in sorted(some) if not 0 <= head < most]
+        if wrong:
+            asked = f"{place.kind}:{place.layer + 1}:{wrong[0] + 1}"
+            message = f"there is no head {asked}, counted from 1, to be switched off; this layer has {most} heads"
+            raise UserError("HEAD", f"{message}; choose another", USAGE)
+    return {hook_point(layers[place]): _silence(some) for place, some in heads.items()}
+
+
+def _silence(heads: set[int]) -> Hook:
+    def silence(_: nn.Module, __: tuple[Any, ...], out: Tensor) -> Tensor:
+        if out.dim() < 4:  # an RNN's attention is one head
+            return torch.zeros_like(out)
+        speaks = torch.ones(out.shape[1], device=out.device, dtype=out.dtype)
+        speaks[sorted(heads)] = 0
+        return out * speaks[:, None, None]
 
     return silence
 

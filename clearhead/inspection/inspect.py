@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from clearhead.data.batching import Batch, make_batch, pad_sources
 from clearhead.data.features import Source
-from clearhead.data.tokenizer import Tokenizer
+from clearhead.data.tokenizer import EOS, Tokenizer
 from clearhead.decoding import DecodingOptions, Demand, search
 from clearhead.errors import USAGE, UserError
 from clearhead.model import ModelOptions, RNNOptions, Seq2Seq, TransformerOptions
@@ -22,10 +22,10 @@ from clearhead.model.attention import MultiHeadAttention
 from clearhead.model.linear import multiply_in
 from clearhead.model.transformer import Transformer
 
-from .effects import occlusion, source_contributions, without_each_head
+from .effects import occlusion, silenced, source_contributions, without_each_head
 from .heads import HeadStats, head_stats
 from .lattice import Lattice, Watched
-from .record import Place, Recording, attention_layers, record
+from .record import Place, Recording, attention_layers, hooked, record
 from .tokens import Side, piece_of, shown, source_side, step_side, target_side
 from .trace import HeadDetail, PositionTable, Step, Trace
 
@@ -63,19 +63,27 @@ class Question:
     heads: tuple[tuple[str, int, int], ...] = ()  # whose exact numbers are wanted, beside the usual ones
     features: np.ndarray | None = None  # what a model whose sources are files is given of this one
     labels: Sequence[str] = ()  # what the steps that the encoder sees of them are called
+    off: tuple[tuple[str, int, int], ...] = ()  # switched off in all that is done
 
 
 def inspect(subject: Subject, question: Question) -> Trace:
     """Translate, unless a target is given, and look at every layer, head and step of it."""
     multiply_exactly(subject.model)
+    with hooked(silenced(subject.model, question.off)):
+        return _inspect(subject, question)
+
+
+def _inspect(subject: Subject, question: Question) -> Trace:
     source: Source = subject.source_tokenizer.encode(question.text) if question.features is None else question.features
     _require_size("source", question.text, len(question.labels or source))
-    lattice = None
-    if question.target is None:
-        target, lattice = _translate(subject, source, question)
-    else:
+    lattice, begin = None, question.demand.prefix
+    if question.target is not None:
         target = subject.target_tokenizer.encode(question.target)
         _require_size("target", question.target, len(target))
+    elif begin and begin[-1] == EOS:
+        target = begin[:-1]
+    else:
+        target, lattice = _translate(subject, source, question)
     batch = make_batch([(source, target)])
     seen = record(subject.model, batch)
     sides = _sides(subject, question, source, target)
@@ -88,6 +96,8 @@ def inspect(subject: Subject, question: Question) -> Trace:
         source=sides[0],
         target=sides[1],
         forced=question.target is not None,
+        begun=len(begin),
+        off=list(question.off),
         attention={place: look.weights[0].cpu().numpy() for place, look in seen.looks.items()},
         stats=stats,
         steps=_steps(subject, seen, batch, question.runners_up, is_short),

@@ -93,8 +93,11 @@ def hook_point(attention: Attention) -> nn.Module:
 
 @contextmanager
 def hooked(hooks: dict[nn.Module, Hook]) -> Iterator[None]:
-    """While it is open, each module's hook sees what goes in and out, and may change what comes out."""
-    handles = [module.register_forward_hook(hook) for module, hook in hooks.items()]
+    """While it is open, each module's hook sees what goes in and out, and may change what comes out.
+
+    Of several the innermost is asked first: a recording inside sees what a head said that is then switched off.
+    """
+    handles = [module.register_forward_hook(hook, prepend=True) for module, hook in hooks.items()]
     try:
         yield
     finally:

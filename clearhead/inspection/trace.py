@@ -85,6 +85,8 @@ class Trace:
     positions: PositionTable | None
     occlusion: np.ndarray | None  # (T, S)
     notes: list[str]
+    begun: int = 0  # tokens, EOS too, that the search was made to begin with
+    off: list[tuple[str, int, int]] = field(default_factory=list)  # heads that were switched off
     command: str = ""
     made: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
@@ -127,7 +129,8 @@ class Trace:
             "command": self.command,
             "model": self.model,
             "source": asdict(self.source),
-            "target": {**asdict(self.target), "forced": self.forced},
+            "target": {**asdict(self.target), "forced": self.forced, "begun": self.begun},
+            "off": self.off,
             "attention": maps,
             "alignment": self._alignment(),
             "stats": [_rounded(asdict(stats)) for stats in self.stats],

@@ -1,4 +1,4 @@
-"""/v1: translations with scores, confidence and warnings, streams, scores of given translations, tokens, traces."""
+"""/v1: translations with scores, confidence and warnings, texts that go on, streams, scores, tokens, traces."""
 
 import asyncio
 import json
@@ -13,8 +13,17 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from .batcher import Job, Task
 from .bodies import read_values
 from .refusal import RefusedError, bad_request
-from .requests import InspectRequest, ScoreRequest, TokenizeRequest, TranslateRequest, parsed, require_sizes
-from .service import Model, Service
+from .requests import (
+    GenerateRequest,
+    InspectRequest,
+    ScoreRequest,
+    TokenizeRequest,
+    TranslateRequest,
+    heads_of,
+    parsed,
+    require_sizes,
+)
+from .service import GENERATE, TRANSLATE, Model, Service
 
 KEPT = 64  # steps of a stream that wait for a slow reader
 
@@ -22,14 +31,37 @@ KEPT = 64  # steps of a stream that wait for a slow reader
 async def translate(request: Request) -> Response:
     service, values = await _opened(request)
     asked = parsed(TranslateRequest, values, service.limits)
+    service.require_task(TRANSLATE, asked.model)
     service.admit(request, len(asked.texts), require_sizes(asked.texts, service.limits))
     model = service.choose(asked.model, asked.source, asked.target, " ".join(asked.texts))
     task = Task("translate", model["name"], tuple(_options(asked, model).items()))
     jobs = [service.job(request, task, text, asked.timeout) for text in asked.texts]
     if asked.stream:
-        return _stream(service, request, model, jobs, asked.timeout)
+        if len(jobs) != 1:
+            raise bad_request(f"a stream is of one text, and there are {len(jobs)}; ask for each", "out_of_bounds")
+        latest = Latest()
+        steps = service.job(request, Task("steps", model["name"]), asked.texts[0], asked.timeout, latest.put)
+        return _stream(service, request, model, (steps, jobs[0]), latest)
     results = await service.ask(request, jobs)
-    return JSONResponse(_translations(service, model, results, jobs))
+    return JSONResponse(_answer(service, model, results, jobs))
+
+
+async def generate(request: Request) -> Response:
+    service, values = await _opened(request)
+    asked = parsed(GenerateRequest, values, service.limits)
+    service.require_task(GENERATE, asked.model)
+    if asked.beam and asked.temperature:
+        raise bad_request("a beam searches, and a temperature samples; leave out one of them", "out_of_bounds")
+    service.admit(request, 1, require_sizes([asked.prompt], service.limits))
+    able = [model for model in service.models if model["task"] == GENERATE]
+    model = service.choose(asked.model or able[0]["name"], None, None, "")
+    names = ("length", "beam", "temperature", "top_p", "top_k", "seed", "stream")
+    task = Task("generate", model["name"], tuple((name, getattr(asked, name)) for name in names))
+    latest = Latest()
+    job = service.job(request, task, asked.prompt, asked.timeout, latest.put)
+    if asked.stream:
+        return _stream(service, request, model, (job, job), latest)
+    return JSONResponse(_answer(service, model, await service.ask(request, [job]), [job]))
 
 
 async def score(request: Request) -> Response:
@@ -38,6 +70,7 @@ async def score(request: Request) -> Response:
     if len(asked.sources) != len(asked.targets):
         message = f"there are {len(asked.sources)} sources and {len(asked.targets)} targets; expected as many"
         raise bad_request(message, "bad_field")
+    service.require_task(TRANSLATE, asked.model)
     service.admit(request, len(asked.sources), require_sizes([*asked.sources, *asked.targets], service.limits))
     model = service.choose(asked.model, asked.source, asked.target, " ".join(asked.sources))
     pairs = [list(pair) for pair in zip(asked.sources, asked.targets, strict=True)]
@@ -60,7 +93,10 @@ async def inspect(request: Request) -> Response:
     asked = parsed(InspectRequest, values, service.limits)
     service.admit(request, 1, require_sizes([asked.text, asked.translation or ""], service.limits))
     model = service.choose(asked.model, asked.source, asked.target, asked.text)
-    task = Task("inspect", model["name"], (("cells", service.limits.attention_cells),))
+    options = {"cells": service.limits.attention_cells, "prefix": tuple(asked.prefix or ()), "off": heads_of(asked.off)}
+    if asked.prefix and asked.translation:
+        raise bad_request("there is a translation and a prefix of another; leave out one of them", "out_of_bounds")
+    task = Task("inspect", model["name"], tuple(options.items()))
     (trace,) = await service.ask(request, [service.job(request, task, [asked.text, asked.translation])])
     return JSONResponse({"id": service.keep_trace(trace), "trace": trace})
 
@@ -87,9 +123,9 @@ def _options(asked: TranslateRequest, model: Model) -> dict[str, Any]:
     return {"beam": beam, "n_best": asked.n_best, "prefix": asked.prefix, "tokens": asked.tokens}
 
 
-def _translations(service: Service, model: Model, results: list[Any], jobs: Sequence[Job]) -> dict[str, Any]:
+def _answer(service: Service, model: Model, results: list[Any], jobs: Sequence[Job]) -> dict[str, Any]:
     for result in results:
-        for warning in result["warnings"]:
+        for warning in result.get("warnings", ()):
             service.metrics.warnings.add(1, warning)
     entered = min(job.entered for job in jobs)
     begun = max(job.begun or job.entered for job in jobs)
@@ -100,39 +136,37 @@ def _translations(service: Service, model: Model, results: list[Any], jobs: Sequ
 # -- streams ---------------------------------------------------------------------------------------------------------
 
 
-def _stream(service: Service, request: Request, model: Model, jobs: list[Job], timeout: float | None) -> Response:
-    """Greedy steps first, each with the whole text so far; the beam's result last."""
-    if len(jobs) != 1:
-        raise bad_request(f"a stream is of one text, and there are {len(jobs)}; ask for each", "out_of_bounds")
-    latest = Latest()
-    steps = service.job(request, Task("steps", model["name"]), jobs[0].row, timeout, latest.put)
-    steps.answer.add_done_callback(lambda _: latest.end())
-    service.batcher.submit([steps])  # while it can still be refused with a status
-    events = _events(service, request, model, steps, jobs, latest)
+def _stream(service: Service, request: Request, model: Model, jobs: tuple[Job, Job], latest: "Latest") -> Response:
+    """The first job's steps, each with the whole text so far; then the result of the last, which may be the same."""
+    jobs[0].answer.add_done_callback(lambda _: latest.end())
+    service.batcher.submit(jobs[:1])  # while it can still be refused with a status
+    events = _events(service, request, model, jobs, latest)
     return StreamingResponse(events, media_type="text/event-stream")
 
 
 async def _events(
-    service: Service, request: Request, model: Model, steps: Job, jobs: list[Job], latest: "Latest"
+    service: Service, request: Request, model: Model, jobs: tuple[Job, Job], latest: "Latest"
 ) -> AsyncIterator[str]:
     request_id = request.scope["state"]["id"]
+    first, last = jobs
     try:
-        async with asyncio.timeout(steps.deadline - time.monotonic()):
+        async with asyncio.timeout(first.deadline - time.monotonic()):
             async for text in latest.texts():
                 yield _event("partial", {"text": text})
-        if not steps.answer.cancelled():
-            steps.answer.exception()  # seen; the beam may still have an answer
-        service.batcher.submit(jobs)
-        async with asyncio.timeout(jobs[0].deadline - time.monotonic()):
-            results = [await jobs[0].answer]
-        yield _event("result", _translations(service, model, results, jobs))
+        if last is not first:
+            if not first.answer.cancelled():
+                first.answer.exception()  # seen; the beam may still have an answer
+            service.batcher.submit([last])
+        async with asyncio.timeout(last.deadline - time.monotonic()):
+            results = [await last.answer]
+        yield _event("result", _answer(service, model, results, [last]))
     except TimeoutError:
         late = RefusedError(503, "deadline_exceeded", "there was no answer in time; ask for less, or try again later")
         yield _event("error", late.body(request_id))
     except RefusedError as refusal:
         yield _event("error", refusal.body(request_id))
     finally:
-        service.batcher.cancel([steps, *jobs])
+        service.batcher.cancel(jobs)
 
 
 class Latest:

@@ -28,6 +28,7 @@ def make_app(service: Service) -> Gate:
         Route("/translate_file", libretranslate.translate_file, methods=["POST"]),
         Route("/suggest", libretranslate.suggest, methods=["POST"]),
         Route("/v1/translate", api.translate, methods=["POST"]),
+        Route("/v1/generate", api.generate, methods=["POST"]),
         Route("/v1/score", api.score, methods=["POST"]),
         Route("/v1/tokenize", api.tokenize, methods=["POST"]),
         Route("/v1/inspect", api.inspect, methods=["POST"]),

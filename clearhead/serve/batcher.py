@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .messages import LONG, SHORT, cost_of
+from .messages import LANES, LONG, SHORT, WRITING, cost_of
 from .metrics import Metrics
 from .options import Limits
 from .refusal import RefusedError
 from .supervisor import EngineProcess
 
-ALONE = ("steps", "inspect")  # tasks that do one row at a time
+ALONE = {"steps": LONG, "inspect": LONG, "generate": WRITING}  # tasks that do one row at a time, and their lanes
+TELLING = ("translate", "generate")  # tasks by whose time the speed of a model is known
 DOUBLE = 2.0  # times what a batch should cost: from there on a text goes to the long lane
 
 
@@ -37,6 +38,11 @@ class Task:
     def beam(self) -> int:
         return dict(self.options).get("beam") or 1
 
+    @property
+    def length(self) -> int:
+        """Tokens to be written, if they are asked for."""
+        return dict(self.options).get("length") or 0
+
 
 @dataclass(eq=False)
 class Job:
@@ -51,11 +57,11 @@ class Job:
     attempts: int = 0
     entered: float = field(default_factory=time.monotonic)
     begun: float | None = None
-    cost: float = field(init=False)  # characters times beam
+    cost: float = field(init=False)  # see messages.cost_of
 
     def __post_init__(self) -> None:
         texts = self.row if isinstance(self.row, list) else [self.row]
-        self.cost = cost_of("".join(text or "" for text in texts), self.task.beam)
+        self.cost = cost_of("".join(text or "" for text in texts), self.task.beam, self.task.length)
 
 
 @dataclass(eq=False)
@@ -140,7 +146,7 @@ class Batcher:
 
     def __init__(self, limits: Limits, metrics: Metrics, engine: Callable[[], EngineProcess | None]) -> None:
         self._limits, self._metrics, self._engine = limits, metrics, engine
-        self._lanes = {name: Lane(name) for name in (SHORT, LONG)}
+        self._lanes = {name: Lane(name) for name in LANES}
         self._speeds: dict[str, float] = {}
         self._number = 0
         self._salt = secrets.token_bytes(16)
@@ -278,7 +284,7 @@ class Batcher:
 
     def _lane_of(self, job: Job) -> str:
         is_long = job.cost > DOUBLE * self._speed(job) * self._limits.batch_seconds
-        return LONG if is_long or job.task.what in ALONE else SHORT
+        return ALONE.get(job.task.what, LONG if is_long else SHORT)
 
     def _may_begin(self, lane: Lane) -> bool:
         """What may have killed the engine has it for itself, so that nobody else is blamed."""
@@ -295,7 +301,7 @@ class Batcher:
         """What takes longer tells more; a batch that was given up tells nothing."""
         self._metrics.batch_duration.observe(seconds)
         self._metrics.tokens.add(tokens)
-        if not seconds or jobs[0].task.what != "translate":
+        if not seconds or jobs[0].task.what not in TELLING:
             return
         weight = min(0.5, seconds / self._limits.batch_seconds)
         speed = self._speed(jobs[0])

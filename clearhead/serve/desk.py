@@ -1,8 +1,8 @@
 """What the engine process does with a batch: rows in, as many answers out, in slices between which others get a turn.
 
 A message has `batch` (its number), `what` (a name of TASKS), `model`, `options`, `rows` and `lane`. While a batch of
-the long lane is being done, one of the short lane is done between two of its slices, so that no document and no
-stream holds up the sentences of the others.
+the long lane is being done, one of the short lane is done between two of its slices, and while a text is being
+written, one of either: no document and no stream holds up the sentences of the others.
 """
 
 import threading
@@ -16,10 +16,12 @@ from clearhead.decoding import DecodingOptions, Demand, Hypothesis
 from clearhead.engines import Engine, in_order
 from clearhead.errors import BAD_DATA, UserError
 from clearhead.failpoint import failpoint
+from clearhead.inspection.change import Change
 from clearhead.model.options import RNNOptions
 from clearhead.translator import Translation, Translator
+from clearhead.translator.generating import Wishes, mean_log_probability, write
 
-from .messages import LONG, SHORT, Message
+from .messages import LANES, Message
 
 END = "</s>"
 FIRST_SPEED = 2_000.0  # source tokens times beam per second, until it is measured
@@ -51,10 +53,11 @@ class Inbox:
             self._changed.wait_for(lambda: self._waiting)
             return self._waiting.popleft()
 
-    def take_short(self) -> Message | None:
-        """One of the short lane if there is one; without waiting."""
+    def take_before(self, lane: str) -> Message | None:
+        """One of a lane that may pass this one, if there is one; without waiting."""
+        quicker = LANES[: LANES.index(lane)]
         with self._changed:
-            place = next((i for i, message in enumerate(self._waiting) if message["lane"] == SHORT), None)
+            place = next((i for i, message in enumerate(self._waiting) if message["lane"] in quicker), None)
             if place is None:
                 return None
             message = self._waiting[place]
@@ -163,11 +166,11 @@ class Desk:
             self._begun = time.monotonic() if self._running else None
 
     def _between(self) -> None:
-        """After each slice: stop if nobody waits any more, and let a short batch pass a long one."""
+        """After each slice: stop if nobody waits any more, and let a batch of a quicker lane pass."""
         current = self._running[-1]
         if self._inbox.is_cancelled(current["batch"]):
             raise UnwantedError
-        if current["lane"] == LONG and (message := self._inbox.take_short()):
+        if message := self._inbox.take_before(current["lane"]):
             self.handle(message)
         self._begun = time.monotonic()
 
@@ -223,9 +226,19 @@ class Desk:
         return [{"ids": ids, "pieces": tokenizer.pieces(ids)} for ids in tokenizer.encode_many(rows)]
 
     def _inspect(self, translator: Translator, message: Message, rows: list[Any]) -> list[Any]:
-        text, target = rows[0]
-        require_small(translator, text, target, message["options"]["cells"])
-        return [translator.inspect(text, target).to_dict()]
+        (text, target), asked = rows[0], message["options"]
+        require_small(translator, text, target, asked["cells"], len(asked["prefix"]))
+        change = Change(tuple(asked["prefix"]), tuple((kind, layer, head) for kind, layer, head in asked["off"]))
+        return [translator.inspect(text, target, change=change).to_dict()]
+
+    def _generate(self, translator: Translator, message: Message, rows: list[Any]) -> list[Any]:
+        asked = dict(message["options"])
+        is_streamed = asked.pop("stream")
+        for written in write(translator, rows[0], Wishes(**asked), self._between):
+            if is_streamed:
+                self._send({"kind": "partial", "batch": message["batch"], "text": written.text})
+        said = {"text": written.text, "prompt": written.given, "continuation": written.added}
+        return [{**said, "score": mean_log_probability(translator, written), "tokens": len(written.tokens)}]
 
 
 Task = Callable[[Desk, Translator, Message, list[Any]], list[Any]]
@@ -235,13 +248,14 @@ TASKS: dict[str, Task] = {
     "score": Desk._score,
     "tokenize": Desk._tokenize,
     "inspect": Desk._inspect,
+    "generate": Desk._generate,
 }
 
 
-def require_small(translator: Translator, text: str, target: str | None, cells: int) -> None:
+def require_small(translator: Translator, text: str, target: str | None, cells: int, begun: int = 0) -> None:
     """F58: an attention that is too large to show is refused before anything is computed."""
     source = len(translator.source_tokenizer.encode(text)) + 1
-    length = source if target is None else len(translator.target_tokenizer.encode(target)) + 1
+    length = max(source, begun) if target is None else len(translator.target_tokenizer.encode(target)) + 1
     layers, heads = attention_shape(translator)
     asked = layers * heads * source * length
     if asked > cells:

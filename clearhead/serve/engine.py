@@ -21,6 +21,7 @@ from clearhead.checkpoint.manifest import read_manifest
 from clearhead.data.tokenizer import LEARNED
 from clearhead.errors import UserError
 from clearhead.translator import Translator, load
+from clearhead.translator.generating import Wishes, write
 from clearhead.translator.tasks import require_task
 
 from .desk import Desk, Inbox, attention_shape
@@ -81,10 +82,19 @@ def _seat_all(desk: Desk, folders: Sequence[Path], loader: Loader) -> list[dict[
     for folder in folders:
         translator = loader(folder)
         about = _about(translator, _name(folder, [model["name"] for model in models]))
-        translator.translate("a")  # what is made when it is first needed is made now
-        models.append({**about, "speed": _speed(translator)})
+        measure = WARM_UPS[translator.task]
+        measure(translator)  # what is made when it is first needed is made now
+        models.append({**about, "speed": measure(translator)})
         desk.seat(about["name"], translator)
     return models
+
+
+def _writing_speed(translator: Translator) -> float:
+    """Cost per second of a short text, likewise."""
+    started = time.perf_counter()
+    for _ in write(translator, "a", Wishes(LENGTH, temperature=0)):
+        pass
+    return cost_of("a", 1, LENGTH) / max(time.perf_counter() - started, 1e-4)
 
 
 def _speed(translator: Translator) -> float:
@@ -98,12 +108,16 @@ def _speed(translator: Translator) -> float:
     return sum(cost_of(text, translator.decoding.beam) for text in texts) / seconds
 
 
+WARM_UPS: dict[str, Callable[[Translator], float]] = {"translate": _speed, "generate": _writing_speed}
+
+
 def _about(translator: Translator, name: str) -> dict[str, Any]:
     """What the front knows of a model."""
     source, target = translator.languages
     layers, heads = attention_shape(translator)
     return {
         "name": name,
+        "task": translator.task,
         "source": source,
         "target": target,
         "kind": translator.config["model"]["kind"],

@@ -15,7 +15,7 @@ from .bodies import read_values
 from .options import Limits
 from .refusal import RefusedError, bad_request
 from .requests import require_sizes
-from .service import AUTO, Model, Service
+from .service import AUTO, TRANSLATE, Model, Service
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ async def translate(request: Request) -> Response:
     service.require_ready()
     values, is_form = await read_values(request, service.limits)
     service.require_key(request, _text(values, "api_key"))
+    service.require_task(TRANSLATE)
     asked = _asked(values, is_form, service.limits)
     service.admit(request, len(asked.texts), require_sizes(asked.texts, service.limits))
     detected = [service.languages(text)[0] if asked.source == AUTO else (asked.source, 100.0) for text in asked.texts]
@@ -59,6 +60,7 @@ async def detect(request: Request) -> Response:
     service.require_ready()
     values, _ = await read_values(request, service.limits)
     service.require_key(request, _text(values, "api_key"))
+    service.require_task(TRANSLATE)
     text = values.get("q")
     if not isinstance(text, str) or not text:
         raise bad_request("Invalid request: missing q parameter", "missing_field")
@@ -71,7 +73,7 @@ async def languages(request: Request) -> Response:
     """Each source language, with itself among the targets: such a text is copied."""
     service: Service = request.app.state.service
     targets: dict[str, list[str]] = {}
-    for model in service.models:
+    for model in service.translating:
         targets.setdefault(model["source"], [model["source"]]).append(model["target"])
     return JSONResponse(
         [
@@ -83,7 +85,7 @@ async def languages(request: Request) -> Response:
 
 async def settings(request: Request) -> Response:
     service: Service = request.app.state.service
-    source, target = (service.models[0]["source"], service.models[0]["target"]) if service.models else ("", "")
+    source, target = next(((model["source"], model["target"]) for model in service.translating), ("", ""))
     return JSONResponse(
         {
             "apiKeys": service.keys is not None,
@@ -159,8 +161,8 @@ def _model(service: Service, source: str, target: str) -> Model | None:
     model = service.model_for(source, target)
     if model is not None:
         return model
-    sources = {model["source"] for model in service.models}
-    targets = {model["target"] for model in service.models}
+    sources = {model["source"] for model in service.translating}
+    targets = {model["target"] for model in service.translating}
     if source not in sources:
         raise bad_request(f"{source[:60]} is not supported", "language_not_supported")
     if source == target:

@@ -8,14 +8,19 @@ from typing import Any, BinaryIO
 
 Message = dict[str, Any]
 LENGTH = struct.Struct(">I")
-SHORT, LONG = "short", "long"  # lanes: work that is done at once, and work that lets others pass
+# Lanes: work that is done at once, work that lets the former pass, and work that lets both pass.
+SHORT, LONG, WRITING = LANES = ("short", "long", "writing")
 OVERHEAD = 8  # characters' worth of work that any text costs
+PER_TOKEN = 4  # characters' worth of work that a token to be written costs
 LARGEST = 1 << 28  # bytes; a longer message can only be noise in the pipe
 
 
-def cost_of(text: str, beam: int) -> float:
-    """What a text is reckoned at in queues and batches: characters, and some for its own sake, times beam."""
-    return (len(text) + OVERHEAD) * beam
+def cost_of(text: str, beam: int, length: int = 0) -> float:
+    """What a text is reckoned at in queues and batches: characters, and some for its own sake, times beam.
+
+    `length` are tokens to be written, if they do not depend on the text.
+    """
+    return (len(text) + OVERHEAD + PER_TOKEN * length) * beam
 
 
 def packed(message: Message) -> bytes:

@@ -6,7 +6,14 @@ from typing import Any
 import clearhead
 
 from .options import Limits
-from .requests import InspectRequest, ScoreRequest, TokenizeRequest, TranslateRequest, schema_of
+from .requests import (
+    GenerateRequest,
+    InspectRequest,
+    ScoreRequest,
+    TokenizeRequest,
+    TranslateRequest,
+    schema_of,
+)
 
 Json = dict[str, Any]
 TEXT: Json = {"type": "string"}
@@ -16,8 +23,9 @@ SURE: Json = {"type": ["number", "null"]}
 
 def document(limits: Limits, needs_key: bool, models: Sequence[Mapping[str, Any]]) -> Json:
     """OpenAPI 3.1, with the languages of these models."""
-    sources = sorted({model["source"] for model in models})
-    targets = sorted({model["target"] for model in models} | set(sources))
+    translating = [model for model in models if model["task"] == "translate"]
+    sources = sorted({model["source"] for model in translating})
+    targets = sorted({model["target"] for model in translating} | set(sources))
     paths = {
         "/translate": {
             "post": _libretranslate(
@@ -28,6 +36,7 @@ def document(limits: Limits, needs_key: bool, models: Sequence[Mapping[str, Any]
         "/languages": {"get": _get("Source languages and their targets", _array(_LANGUAGE))},
         "/frontend/settings": {"get": _get("What LibreTranslate's page asks for", {"type": "object"})},
         "/v1/translate": {"post": _native("Translate", TranslateRequest, limits, _TRANSLATIONS)},
+        "/v1/generate": {"post": _native("Continue a text", GenerateRequest, limits, _GENERATED)},
         "/v1/score": {"post": _native("How likely given translations are", ScoreRequest, limits, _SCORES)},
         "/v1/tokenize": {"post": _native("A text in tokens", TokenizeRequest, limits, _TOKENIZED)},
         "/v1/inspect": {"post": _native("What every head looked at", InspectRequest, limits, _TRACE)},
@@ -40,7 +49,8 @@ def document(limits: Limits, needs_key: bool, models: Sequence[Mapping[str, Any]
         "/metrics": {"get": _metrics()},
         "/spec": {"get": _get("This document", {"type": "object"})},
     }
-    paths["/v1/translate"]["post"]["responses"]["200"]["content"]["text/event-stream"] = {"schema": _EVENT}
+    for path in ("/v1/translate", "/v1/generate"):
+        paths[path]["post"]["responses"]["200"]["content"]["text/event-stream"] = {"schema": _EVENT}
     schemes: Json = {"key": {"type": "http", "scheme": "bearer"}}
     return {
         "openapi": "3.1.0",
@@ -63,7 +73,17 @@ def _array(items: Json) -> Json:
 _ERROR = _object({"error": TEXT, "code": TEXT, "request_id": TEXT})
 _STATUS = _object({"status": TEXT})
 _LANGUAGE = _object({"code": TEXT, "name": TEXT, "targets": _array(TEXT)})
-_MODEL = _object({"name": TEXT, "source": TEXT, "target": TEXT, "engine": TEXT, "example": TEXT, "sha256": TEXT})
+_MODEL = _object(
+    {
+        "name": TEXT,
+        "task": {"enum": ["translate", "generate"]},
+        "source": TEXT,
+        "target": TEXT,
+        "engine": TEXT,
+        "example": TEXT,
+        "sha256": TEXT,
+    }
+)
 _GUESS = _object({"confidence": NUMBER, "language": TEXT})
 _DETECTED = _array(_GUESS)
 _TEXT_OR_LIST: Json = {"oneOf": [TEXT, _array(TEXT)]}
@@ -90,6 +110,8 @@ _RESULT = _object(
 )
 _SECONDS = _object({"queue": NUMBER, "total": NUMBER})
 _TRANSLATIONS = _object({"model": _MODEL, "results": _array(_RESULT), "seconds": _SECONDS})
+_WRITTEN = _object({"text": TEXT, "prompt": TEXT, "continuation": TEXT, "score": NUMBER, "tokens": {"type": "integer"}})
+_GENERATED = _object({"model": _MODEL, "results": _array(_WRITTEN), "seconds": _SECONDS})
 _SCORE = _object({"log_probability": NUMBER, "mean": NUMBER, "tokens": _array(_TOKEN)})
 _SCORES = _object({"model": _MODEL, "results": _array(_SCORE)})
 _PIECES = _object({"ids": _array({"type": "integer"}), "pieces": _array(TEXT)})

@@ -22,6 +22,7 @@ class Limits:
     request_characters: int = 50_000
     alternatives: int = 5
     beam: int = 8
+    length: int = 512  # tokens that /v1/generate writes
     json_depth: int = 8
     attention_cells: int = 2_000_000  # layers × heads × target tokens × source tokens that /v1/inspect shows
     traces: int = 32  # that are kept to be asked for again

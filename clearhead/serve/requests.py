@@ -24,6 +24,8 @@ def optional(text: str) -> Any:
     return field(default=None, metadata=about(text))
 
 
+Head = list[str | int]  # such as ["cross", 0, 3]
+KINDS = ["encoder", "decoder", "cross"]
 MODEL, SOURCE, TARGET = "A name of /v1/models", "A language code, or auto", "A language code"
 
 
@@ -40,6 +42,27 @@ class TranslateRequest:
     prefix: str = field(default="", metadata=about("How every translation has to begin", maxLength=500))
     tokens: bool = field(default=False, metadata=about("Whether the probability of each token is wanted"))
     stream: bool = field(default=False, metadata=about("Server-sent events while one text is being translated"))
+    timeout: float | None = field(default=None, metadata=about("Seconds", minimum=0.001, maximum=30))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateRequest:
+    """Body of /v1/generate."""
+
+    prompt: str = field(default="", metadata=about("How the text begins"))
+    model: str | None = optional(MODEL)
+    length: int = field(default=120, metadata=about("Tokens to write at most", minimum=1, maximum=1 << 16))
+    beam: int | None = field(default=None, metadata=about("Search instead of sampling", minimum=1, maximum=8))
+    temperature: float | None = field(
+        default=None,
+        metadata=about("0.8 unless there is a beam; 0 takes the likeliest word each time", minimum=0, maximum=100),
+    )
+    top_p: float = field(
+        default=0.95, metadata=about("Sample from the words that have this probability", minimum=0.001, maximum=1)
+    )
+    top_k: int = field(default=0, metadata=about("Sample from the k likeliest words; 0: all", minimum=0, maximum=9999))
+    seed: int = field(default=1, metadata=about("Of sampling", minimum=0, maximum=1 << 31))
+    stream: bool = field(default=False, metadata=about("Server-sent events while the text is being written"))
     timeout: float | None = field(default=None, metadata=about("Seconds", minimum=0.001, maximum=30))
 
 
@@ -71,6 +94,12 @@ class InspectRequest:
 
     text: str = field(metadata=about("What to look at", minLength=1))
     translation: str | None = field(default=None, metadata=about("Looked at instead of the model's own", minLength=1))
+    prefix: list[int] | None = field(
+        default=None, metadata=about("Ids of tokens that it has to begin with; the rest is searched", maxItems=511)
+    )
+    off: list[Head] | None = field(
+        default=None, metadata=about("Heads that are switched off: kind, layer and head, from 0", maxItems=512)
+    )
     model: str | None = optional(MODEL)
     source: str | None = optional(SOURCE)
     target: str | None = optional(TARGET)
@@ -95,6 +124,7 @@ def parsed(request: type[T], values: Mapping[str, Any], limits: Limits) -> T:
 def bounds_of(one: "Field[Any]", limits: Limits) -> dict[str, Any]:
     """As the field has them, where the server's limits are not lower."""
     ours = {"texts": limits.texts, "sources": limits.texts, "targets": limits.texts, "beam": limits.beam}
+    ours |= {"length": limits.length}
     bounds = dict(one.metadata["bounds"])
     if one.name in ours:
         most = "maxItems" if "maxItems" in bounds else "maximum"
@@ -102,6 +132,18 @@ def bounds_of(one: "Field[Any]", limits: Limits) -> dict[str, Any]:
     if one.name == "timeout":
         bounds["maximum"] = min(bounds["maximum"], limits.deadline)
     return bounds
+
+
+def heads_of(off: list[Head] | None) -> tuple[tuple[str, int, int], ...]:
+    """Each a kind, a layer and a head; whether the model has them is the engine's to say."""
+    heads = []
+    for one in off or []:
+        kind, layer, head = one if len(one) == 3 else ("", "", "")
+        if not isinstance(kind, str) or not isinstance(layer, int) or not isinstance(head, int) or kind not in KINDS:
+            message = f"off has something that is no head; expected a kind of {', '.join(KINDS)}, a layer and a head"
+            raise bad_request(message, "bad_field")
+        heads.append((kind, layer, head))
+    return tuple(heads)
 
 
 def require_sizes(texts: list[str], limits: Limits) -> int:
@@ -131,7 +173,7 @@ def schema_of(request: type, limits: Limits) -> dict[str, Any]:
     for name, least in (("texts", 0), ("sources", 1), ("targets", 1)):
         if name in properties:
             properties[name]["items"] |= {"minLength": least, "maxLength": limits.characters}
-    for name in ("text", "translation"):
+    for name in ("text", "translation", "prompt"):
         if name in properties:
             properties[name]["maxLength"] = limits.characters
     return {
@@ -145,9 +187,14 @@ def schema_of(request: type, limits: Limits) -> dict[str, Any]:
 def _schema(kind: Any, bounds: dict[str, Any]) -> dict[str, Any]:
     if isinstance(kind, types.UnionType):
         (inner,) = (one for one in typing.get_args(kind) if one is not type(None))
-        return {**_schema(inner, bounds), "type": [_NAMES[inner], "null"]}
+        whole = _schema(inner, bounds)
+        return {**whole, "type": [whole["type"], "null"]}
+    if kind == Head:
+        places = [{"enum": KINDS}, {"type": "integer", "minimum": 0}, {"type": "integer", "minimum": 0}]
+        return {"type": "array", "prefixItems": places, "minItems": 3, "maxItems": 3}
     if typing.get_origin(kind) is list:
-        return {"type": "array", "items": {"type": "string"}, **bounds}
+        (inner,) = typing.get_args(kind)
+        return {"type": "array", "items": _schema(inner, {}), **bounds}
     return {"type": _NAMES[kind], **bounds}
 
 

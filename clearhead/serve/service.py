@@ -18,6 +18,9 @@ from .refusal import RefusedError, bad_request
 from .supervisor import Supervisor
 
 AUTO = "auto"
+TRANSLATE, GENERATE = "translate", "generate"  # what models are trained for
+DOES = {TRANSLATE: "translate", GENERATE: "continue text"}
+ROUTES = {TRANSLATE: "/v1/translate", GENERATE: "/v1/generate"}
 Model = dict[str, Any]
 
 
@@ -47,6 +50,11 @@ class Service:
     @property
     def models(self) -> list[Model]:
         return self.supervisor.models
+
+    @property
+    def translating(self) -> list[Model]:
+        """The models that translate: LibreTranslate's clients know no others."""
+        return [model for model in self.models if model["task"] == TRANSLATE]
 
     # -- who may ask ------------------------------------------------------------------------------------------------
 
@@ -79,20 +87,30 @@ class Service:
     # -- which model ------------------------------------------------------------------------------------------------
 
     def languages(self, text: str) -> list[tuple[str, float]]:
-        return detect(text, list(dict.fromkeys(model["source"] for model in self.models)))
+        return detect(text, list(dict.fromkeys(model["source"] for model in self.translating)))
 
     def model_for(self, source: str, target: str) -> Model | None:
         """The first for this pair."""
         pair = source, target
-        return next((model for model in self.models if (model["source"], model["target"]) == pair), None)
+        return next((model for model in self.translating if (model["source"], model["target"]) == pair), None)
+
+    def require_task(self, task: str, name: str | None = None) -> None:
+        """That there is a model for it, and that the one of this name is."""
+        tasks = {model["name"]: model["task"] for model in self.models}
+        if name in tasks and tasks[name] != task:
+            message = f"{name} was trained to {DOES[tasks[name]]}, not to {DOES[task]}; use {ROUTES[tasks[name]]}"
+            raise bad_request(message, "wrong_task")
+        if task not in tasks.values():
+            there = ", ".join(ROUTES[other] for other in sorted(set(tasks.values())))
+            raise bad_request(f"no model of this server was trained to {DOES[task]}; there is {there}", "wrong_task")
 
     def choose(self, name: str | None, source: str | None, target: str | None, sample: str) -> Model:
-        """By name, or by what is known of the languages."""
-        if source == AUTO:
+        """By name, or by what is known of the languages; one that translates, unless another is named."""
+        if source == AUTO and self.translating:
             source = self.languages(sample)[0][0]
         fits = [
             model
-            for model in self.models
+            for model in sorted(self.models, key=lambda model: model["task"] != TRANSLATE)
             if name in (None, model["name"]) and source in (None, model["source"]) and target in (None, model["target"])
         ]
         if not fits:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from clearhead.checkpoint.manifest import damaged, read_file
 from clearhead.checkpoint.model_folder import find_model, model_options, read_config
 from clearhead.data.options import DataOptions
-from clearhead.data.tokenizer import BYTE_PIECES, LEARNED, SPECIALS, Tokenizer
+from clearhead.data.tokenizer import BOS, BYTE_PIECES, EOS, LEARNED, PAD, SPECIALS, Tokenizer
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis
 from clearhead.decoding.calibration import Calibration
 from clearhead.engines import Engine
 from clearhead.errors import USAGE, UserError
+from clearhead.inspection.change import NOTHING, Change
 from clearhead.model.options import TransformerOptions
 from clearhead.options import from_dict
 
@@ -77,6 +78,11 @@ class Translator:
     def task(self) -> str:
         """What the model was trained for: translate, generate, speech, image, series."""
         return self.config.get("data", {}).get("task", "translate")
+
+    @property
+    def most_positions(self) -> int:
+        """Tokens that the model has positions for, EOS or BOS not counted."""
+        return self._most_positions
 
     def translate(
         self,
@@ -154,27 +160,43 @@ class Translator:
         beam: int | None = None,
         heads: Sequence[tuple[str, int, int]] = (),
         runners_up: int = 5,
+        change: Change = NOTHING,
     ) -> "Trace":
         """Every layer, head and step of a translation, or of a target that is given, by the native model in float32.
 
-        Of a model whose sources are files of numbers, `text` is the path of one.
-        `heads`, such as ("cross", 2, 0), are those whose exact numbers are wanted, beside the most telling ones.
+        Of a model whose sources are files of numbers, `text` is the path of one; one that continues text takes it for
+        the beginning. `heads`, such as ("cross", 2, 0), are those whose exact numbers are wanted, beside the most telling.
+        With a `change` another beginning is forced, or heads are switched off, and the rest is searched again.
         """
         from clearhead.inspection.inspect import Question, inspect
 
-        options = self.options(beam)
-        features = self._features(text)
-        length = len(self.source_tokenizer.encode(text) if features is None else features)
-        demand = Demand(max_length=self.limit(options, length))
-        question = Question(text, target, options, demand, runners_up, tuple(heads))
+        options, features = self.options(beam), self._features(text)
+        given = self.source_tokenizer.encode(text) if features is None else []
+        length = len(given) if features is None else len(features)
+        start = given if self.task == "generate" and target is None and not change.prefix else list(change.prefix)
+        self._require_ids(start)
+        limit = max(self.limit(options, length), min(len(start), self._most_positions))
+        demand = Demand(prefix=start, max_length=limit)
+        question = Question(text, target, options, demand, runners_up, tuple(heads), off=change.off)
         if features is not None:
             question = replace(question, features=features, labels=step_labels(self.config, length))
         trace = inspect(self.subject(), question)
-        if target is None and features is None:
+        if target is None and self.task == "translate" and change == NOTHING:
             guarded = self.alternatives(text, options)[0][0].text
             if guarded != trace.target.text:
                 trace.notes.append(f"clearhead translate gives {guarded!r}: its guards or another engine changed it")
         return trace
+
+    def _require_ids(self, prefix: Sequence[int]) -> None:
+        """That a target can begin so: no PAD, no BOS, and EOS at its end alone."""
+        size = len(self.target_tokenizer)
+        if len(prefix) > self._most_positions:
+            message = f"it begins with {len(prefix)} tokens; the model has positions for {self._most_positions}"
+            raise UserError("TOO_LONG", f"{message}; give fewer", USAGE)
+        for place, id in enumerate(prefix):
+            if not 0 <= id < size or id in (PAD, BOS) or (id == EOS and place + 1 < len(prefix)):
+                message = f"the prefix has the id {id} at {place}; expected ids of target tokens, below {size}"
+                raise UserError("PREFIX", f"{message}, as a trace has them", USAGE)
 
     def walk(self, trace: "Trace") -> list["Stop"]:
         """The way of a trace's sentence through the network, stop by stop."""

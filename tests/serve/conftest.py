@@ -2,12 +2,18 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.tiny_model import write_model
 
 from .running import Running, started, with_options
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+    from .pages import Open
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +26,21 @@ def copier(model: Path) -> Iterator[Running]:
     """The real front, and an engine that copies at once."""
     with started(with_options(model, seconds=0.0, limits={"attention_cells": 5_000})) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    pytest.importorskip("playwright")
+    from tests.browsing import chromium
+
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def open_page(browser: "Browser") -> "Iterator[Open]":
+    """Open the page of a server; afterwards nothing complained, and no other host was asked for anything."""
+    from .pages import opener
+
+    with opener(browser) as open_at:
+        yield open_at

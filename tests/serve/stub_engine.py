@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.decoding import DecodingOptions
+from clearhead.inspection.change import Change
 from clearhead.serve.engine import run_engine
 from clearhead.translator import Translator
 from tests.translator.stub import TOKENIZER, Ids, StubEngine, stub_translator
@@ -21,13 +22,13 @@ SLEEP = 5.0
 class Looked:
     """In place of a trace."""
 
-    def __init__(self, text: str, target: str | None) -> None:
-        self.text, self.target = text, target
+    def __init__(self, text: str, target: str | None, change: Change) -> None:
+        self.text, self.target, self.change = text, target, change
 
     def to_dict(self) -> dict[str, Any]:
         if "never" in self.text:
             raise SystemExit("this should have been refused")
-        return {"source": self.text, "target": self.target}
+        return {"source": self.text, "target": self.target, "prefix": self.change.prefix, "off": self.change.off}
 
 
 def copying(seconds: float) -> Translator:

@@ -277,7 +277,7 @@ def test_an_engine_that_cannot_load_its_model_ends_the_server_with_the_reason(tm
 def test_F58_an_attention_that_is_too_large_is_refused_before_it_is_computed(copier: Running) -> None:
     """The copier's limit is 5,000 cells, its model has 6 layers of 8 heads, and `never` ends it if it is computed."""
     good = copier.ask("POST", "/v1/inspect", {"text": "abc", "translation": "cab"})
-    assert good.json["trace"] == {"source": "abc", "target": "cab"}
+    assert good.json["trace"] == {"source": "abc", "target": "cab", "prefix": [], "off": []}
     large = copier.ask("POST", "/v1/inspect", {"text": "never ever, not at all"})
     assert (large.status, large.json["code"]) == (400, "attention_too_large")
     assert "6 layers × 8 heads × 23 × 23 tokens are 25,392 numbers; expected at most 5,000" in large.json["error"]

@@ -3,35 +3,25 @@
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from .running import Running, real, started, with_options
 
 pytest.importorskip("playwright")
-from playwright.sync_api import Browser, Page, Route, expect
 from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import Route, expect
 
-from tests.browsing import chromium, tab_to
+from tests.browsing import tab_to
+
+from .pages import DESKTOP, OTHER, PHONE, TEXT, Open, enter, is_as_wide_as_the_screen, translated
 
 pytestmark = pytest.mark.slow
-DESKTOP, PHONE = 1280, 390
-TEXT, OTHER = "abc head a", "bad cabbage j dig"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> big"
 KEY = "a-key-of-seventeen"
 VIEWS = ["flow", "heads", "head", "steps", "positions", "decoding", "compare", "health"]
-BY_BROWSER = re.compile("Failed to load resource")  # what the browser says of a request that failed as planned
-Open = Callable[..., Page]
-expect.set_options(timeout=30_000)  # the machine may be busy
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -45,48 +35,6 @@ def slow(model: Path) -> Iterator[Running]:
     """Its engine takes its time for every text."""
     with started(with_options(model, seconds=0.7)) as running:
         yield running
-
-
-@pytest.fixture
-def open_page(browser: Browser) -> Iterator[Open]:
-    """Open the page of a server; afterwards nothing complained, and no other host was asked for anything."""
-    said: list[str] = []
-    asked: set[str] = set()
-    hosts: set[str] = set()
-    contexts = []
-
-    def open_at(running: Running, width: int = DESKTOP, at: str = "", fails: bool = False, **more: Any) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": 800}, **{"locale": "en-GB", **more})
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda one: None if fails and BY_BROWSER.match(one.text) else said.append(one.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("dialog", lambda dialog: said.append(dialog.message))
-        page.on("request", lambda request: asked.add("/".join(request.url.split("/")[:3])))
-        hosts.add(running.url)
-        page.goto(f"{running.url}/#{at}")
-        return page
-
-    yield open_at
-    for context in contexts:
-        context.close()
-    assert said == []
-    assert {host for host in asked if not host.startswith("blob:")} == hosts
-
-
-def translated(running: Running, text: str, **fields: Any) -> dict[str, Any]:
-    (result,) = running.ask("POST", "/v1/translate", {"texts": [text], **fields}).json["results"]
-    return result
-
-
-def enter(page: Page, text: str) -> None:
-    """Write it and wait until it has been translated."""
-    page.fill("#text", text)
-    expect(page.locator("#translation")).to_have_attribute("data-of", text)
-
-
-def is_as_wide_as_the_screen(page: Page) -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
 
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])

@@ -1,7 +1,13 @@
 """A model without a source: trained on plain text by options alone, continued, scored and evaluated."""
 
+import contextlib
+import itertools
 import json
 import math
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,12 +18,12 @@ from clearhead.config import Flags, make_request
 from clearhead.data.corpus import Report
 from clearhead.data.options import DataOptions
 from clearhead.data.texts import read_texts
-from clearhead.errors import BAD_DATA, OK, USAGE, exit_code_of
+from clearhead.errors import BAD_DATA, OK, USAGE, UserError, exit_code_of
 from clearhead.evaluation.perplexity import surprise
 from clearhead.training.run import train
 from clearhead.translator import load
-from clearhead.translator.generating import generate, load_generator, sampling
-from tests.tiny_model import write_model
+from clearhead.translator.generating import Wishes, generate, load_generator, mean_log_probability, write
+from tests.tiny_model import write_generator, write_model
 
 pytestmark = pytest.mark.slow
 
@@ -59,8 +65,7 @@ def clearhead(capsys: pytest.CaptureFixture[str]) -> Command:
 
 def test_it_has_learned_how_the_text_goes_on(folder: Path) -> None:
     translator = load_generator(folder)
-    greedy = sampling(translator.decoding, 0, 1.0, 0, 1, 1)
-    (best,) = generate(translator, "abc\nbcd\ncd", greedy, length=9)[0]
+    (best,) = generate(translator, "abc\nbcd\ncd", Wishes(9, temperature=0))[0]
     assert best.text.startswith("abc\nbcd\ncde\ndef\nefg")
 
 
@@ -71,6 +76,56 @@ def test_what_is_generated_begins_with_the_prompt_and_is_reproducible(folder: Pa
     assert len(texts) == 3
     assert all(one["text"].startswith("abc\n") and one["score"] <= 0 for one in texts)
     assert clearhead("generate", str(folder), "abc\n", "--length", "7", "--samples", "3", "--json")[1] == out
+
+
+WAYS = [Wishes(13, temperature=0), Wishes(13, seed=3), Wishes(13, temperature=1.5, top_k=3), Wishes(7, beam=3)]
+
+
+@pytest.mark.parametrize("wishes", WAYS)
+def test_what_is_written_step_by_step_is_what_is_generated_at_once(folder: Path, wishes: Wishes) -> None:
+    translator = load_generator(folder)
+    steps = list(write(translator, "abc\nb", wishes))
+    (whole,) = generate(translator, "abc\nb", wishes)[0]
+    assert steps[-1].text == whole.text
+    assert steps[-1].given == "abc\nb"
+    assert all(after.text.startswith(before.text) for before, after in itertools.pairwise(steps))
+    assert len(steps) == 1 if wishes.beam else len(steps) > 3
+    assert mean_log_probability(translator, steps[-1]) == pytest.approx(whole.score, abs=1e-4)
+
+
+@pytest.mark.parametrize("wishes", WAYS)
+def test_writing_can_be_stopped_between_its_steps(folder: Path, wishes: Wishes) -> None:
+    class StopError(Exception):
+        pass
+
+    calls = 0
+
+    def between() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 5:
+            raise StopError
+
+    with pytest.raises(StopError):
+        list(write(load_generator(folder), "abc\nb", wishes, between))
+    assert calls == 5
+
+
+def test_on_a_terminal_words_appear_as_they_are_chosen_and_in_a_pipe_all_at_once(folder: Path) -> None:
+    command = [sys.executable, "-m", "clearhead", "generate", str(folder), "abc\n", "--length", "11"]
+    piped = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    main, terminal = pty.openpty()
+    process = subprocess.Popen(command, stdout=terminal, stdin=subprocess.DEVNULL)
+    os.close(terminal)
+    came = []
+    with contextlib.suppress(OSError):  # how Linux says that nobody writes there any more
+        while some := os.read(main, 1 << 16):
+            came.append(some)
+    os.close(main)
+    assert process.wait() == 0
+    assert b"".join(came).decode().replace("\r\n", "\n") == piped.stdout
+    assert len(came) > 3
+    assert piped.stdout.startswith("abc\n")
 
 
 def test_perplexity_is_that_of_the_scores(folder: Path, text: Path, clearhead: Command) -> None:
@@ -98,6 +153,8 @@ def test_tasks_are_not_mistaken_for_each_other(folder: Path, tmp_path: Path, cle
     assert (code, err.count("\n")) == (USAGE, 1)
     code, _, err = clearhead("generate", str(folder), "a", "--top-p", "2")
     assert (code, "top_p is 2" in err) == (USAGE, True)
+    code, _, err = clearhead("generate", str(folder), "a", "--beam", "3", "--temperature", "0.5")
+    assert (code, "a beam of 3 searches, and a temperature of 0.5 samples" in err) == (USAGE, True)
 
 
 def test_a_file_without_text_is_refused(folder: Path, tmp_path: Path, clearhead: Command) -> None:
@@ -107,6 +164,19 @@ def test_a_file_without_text_is_refused(folder: Path, tmp_path: Path, clearhead:
 
 
 def test_its_attention_can_be_looked_at(folder: Path, clearhead: Command) -> None:
-    code, out, _ = clearhead("inspect", str(folder), "abc\nbcd\n")
+    """What is looked at goes on from the text."""
+    code, out, _ = clearhead("inspect", str(folder), "abc\nbcd\ncd", "--json", "-")
     assert code == OK
-    assert "abc" in out
+    target = json.loads(out)["target"]
+    assert target["text"].startswith("abc\nbcd\ncde")
+    assert (target["begun"], json.loads(out)["notes"]) == (10, [])
+
+
+def test_more_than_the_model_has_positions_for_is_refused(tmp_path: Path) -> None:
+    translator = load_generator(write_generator(tmp_path / "model", positions="learned", max_positions=7))
+    (short,) = generate(translator, "a bad", Wishes(99))[0]
+    assert len(short.decoded[0].target) <= 6
+    with pytest.raises(UserError, match="the prompt has 8 tokens; the model knows 6 positions"):
+        generate(translator, "a bad cage a bad cage a bad", Wishes(99))
+    with pytest.raises(UserError, match="it begins with 8 tokens; the model has positions for 6"):
+        translator.inspect("a bad cage a bad cage a bad")

@@ -88,11 +88,11 @@ CH.ask = async function (path, body, signal) {
 };
 
 /**
- * The translation of one text.
+ * The translation of one text, or its continuation.
  * @param {(text: string) => void} partial hears the whole text so far
  */
-CH.stream = async function (body, signal, partial) {
-  const answer = await send("v1/translate", { ...body, stream: true }, signal);
+CH.stream = async function (path, body, signal, partial) {
+  const answer = await send(path, { ...body, stream: true }, signal);
   return connected(async () => {
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = "", came = await reader.read(); !came.done; came = await reader.read()) {

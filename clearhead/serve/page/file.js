@@ -73,7 +73,7 @@ async function translateAll(lines, model, limits, signal) {
 
 CH.translateFile = async function (file) {
   const { info, model } = CH.live();
-  if (!info || job.phase === "working") return;
+  if (!info || CH.writes(model) || job.phase === "working") return;
   if (job.href) URL.revokeObjectURL(job.href);
   Object.assign(job, { phase: "none", name: file.name, done: 0, problem: null, complaint: "", failed: [], warnings: {},
     href: "" });

@@ -4,7 +4,6 @@
 
 const { chosenTheme, el, isDark, language, nameOf, t } = CH;
 const STILL = 350; // milliseconds without a key, after which is translated
-const MOST_WAYS = 4; // translations of one text
 const HARMLESS = ["copied", "split", "protected", "control_characters"]; // warnings of how, not of what
 const part = (id) => document.getElementById(id);
 const live = { info: null, model: null, result: null, words: [], partial: "", problem: null, isBusy: false,
@@ -22,15 +21,12 @@ CH.live = () => live;
 
 function typed(event) {
   clearTimeout(waiting);
-  if (!event.isComposing) waiting = setTimeout(translate, box.value.trim() ? STILL : 0);
+  if (!event.isComposing && !CH.writes(live.model)) waiting = setTimeout(translate, box.value.trim() ? STILL : 0);
   drawCount();
 }
 box.addEventListener("compositionend", typed);
 
 const size = () => [...box.value].length;
-
-const question = (text) => ({ texts: [text], model: live.model.name, tokens: true,
-  n_best: Math.min(live.model.beam, MOST_WAYS, live.info.limits.beam) });
 
 function begin() {
   clearTimeout(waiting);
@@ -52,17 +48,18 @@ async function translate() {
   if (!live.model) return;
   const mine = begin(), { signal } = asking, isNow = () => mine === turn, most = live.info.limits.characters;
   const text = box.value;
-  if (!text.trim()) return end({ result: null, words: [] });
+  if (!text.trim() && !CH.writes(live.model)) return end({ result: null, words: [] });
   if (size() > most) return end({ result: null, words: [], problem: new CH.Refusal("too_long") });
   drawAnswer();
   const partial = (said) => { if (isNow()) { Object.assign(live, { partial: said, problem: null }); drawAnswer(); } },
     tell = (problem) => { if (isNow()) { live.problem = problem; drawAnswer(); } };
   try {
-    const answer = await CH.insist(() => CH.stream(question(text), signal, partial), tell, signal);
+    const asked = CH.question(text, live);
+    const answer = await CH.insist(() => CH.stream(...asked, signal, partial), tell, signal);
     if (!isNow()) return;
-    const [result] = answer.results;
+    const result = CH.resultOf(answer, live);
     end({ result: { ...result, of: text, model: answer.model, seconds: answer.seconds.total }, problem: null,
-      words: CH.wordsOf(result.text, result.tokens.target) });
+      words: CH.wordsOf(result.text, result.tokens.target || []) });
     part("heard").textContent = result.text;
     if (CH.looksAt() && live.words.length) lookAt(live.words[0]);
   } catch (problem) {
@@ -107,7 +104,7 @@ async function start() {
   }
   takeExample();
   draw();
-  return translate();
+  if (!CH.writes(live.model)) translate();
 }
 
 // -- drawing ---------------------------------------------------------------------------------------------------------
@@ -119,13 +116,15 @@ function chooser() {
   const choices = info.models.map((one) => [one.name, pairOf(one) + " · " + one.name]);
   return CH.choice("model", "live.model", choices, model.name, (name) => {
     live.model = info.models.find((one) => one.name === name);
+    asking.abort();
+    Object.assign(live, { result: null, words: [] });
     takeExample();
     draw();
-    translate();
+    if (!CH.writes(live.model)) translate();
   });
 }
 
-const pairOf = (model) => nameOf(model.source) + " → " + nameOf(model.target);
+const pairOf = (model) => CH.writes(model) ? t("write.task") : nameOf(model.source) + " → " + nameOf(model.target);
 
 function drawTop() {
   const other = language() === "zh" ? "en" : "zh", next = isDark() ? "light" : "dark";
@@ -159,19 +158,21 @@ function keyForm() {
 
 function frame() {
   const { model } = live, [source, target] = model ? [nameOf(model.source), nameOf(model.target)] : ["…", "…"];
+  const isWriter = CH.writes(model);
   box.setAttribute("lang", model ? model.source : "");
   box.setAttribute("placeholder", t("live.placeholder"));
   part("live").replaceChildren(keyForm(), el("div", { class: "pair" },
-    el("div", { class: "side" }, el("label", { for: "text", class: "tag" }, t("live.from", { name: source })), box,
+    el("div", { class: "side" }, el("label", { for: "text", class: "tag" }, isWriter ? t("write.prompt")
+      : t("live.from", { name: source })), box, isWriter ? CH.writeControls(live.info.limits) : "",
       el("p", { class: "under" }, el("span", { id: "count", class: "note" }), CH.button("go", "", () =>
         live.isBusy ? asking.abort() : translate()))),
     el("div", { class: "side" }, el("h2", { class: "tag", id: "translation-name" },
-      t("live.to", { name: target })),
+      isWriter ? t("write.text") : t("live.to", { name: target })),
       el("div", { id: "translation", role: "group", "aria-labelledby": "translation-name" }),
       el("div", { class: "under" }, el("span", { id: "sureness", class: "note" }),
         navigator.clipboard && CH.button("copy", t("live.copy"), () =>
           navigator.clipboard.writeText(live.result ? live.result.text : ""))))),
-    el("p", { id: "status", role: "status" }), el("div", { id: "more" }), el("div", { id: "file" }));
+    el("p", { id: "status", role: "status" }), el("div", { id: "more" }), el("div", { id: "file", hidden: isWriter }));
 }
 
 function drawCount() {
@@ -183,7 +184,8 @@ function drawCount() {
 function drawStatus() {
   const { problem, isBusy, isStopped, seconds, result } = live, status = part("status");
   status.classList.toggle("bad", Boolean(problem));
-  status.textContent = problem ? problem.words : isBusy ? t(seconds ? "live.busy_for" : "live.busy", { n: seconds })
+  const busy = CH.writes(live.model) ? t("write.busy") : t("live.busy");
+  status.textContent = problem ? problem.words : isBusy ? busy + (seconds ? t("live.busy_for", { n: seconds }) : "")
     : isStopped ? t("live.stopped") : result ? t("live.done", { seconds: CH.num(result.seconds) })
     : live.info ? "" : t("live.connecting");
   part("live").classList.toggle("busy", isBusy);
@@ -192,6 +194,7 @@ function drawStatus() {
 // All words are one stop of the Tab key; the arrows go from one to the next
 function drawWords(root) {
   const { result, words, model } = live;
+  if (CH.writes(model)) return root.replaceChildren(...CH.writtenNodes(result.text, result.prompt, model.target));
   root.replaceChildren(...CH.wordNodes(result.text, words, model.target));
   const spans = [...root.querySelectorAll(".word")], press = (event) => {
     const at = spans.indexOf(event.target.closest(".word"));
@@ -227,6 +230,7 @@ function drawMore() {
   part("more").replaceChildren(...(!result ? [] : [
     result.warnings.length ? el("ul", { id: "warnings" }, result.warnings.map((word) => el("li",
       { class: HARMLESS.includes(word) ? "note" : null }, told(word)))) : "",
+    ...(CH.writes(live.model) ? CH.writtenMore(result) : []),
     live.words.length ? CH.note("live.press") : "", ...(result.alternatives.length ? alternatives() : [])]));
 }
 
@@ -236,9 +240,9 @@ function drawAnswer() {
   root.setAttribute("lang", live.model ? live.model.target : "");
   root.classList.toggle("stale", isBusy && !partial);
   root.dataset.of = isBusy || !result ? "" : result.of; // the text that this is the translation of
-  part("go").textContent = t(isBusy ? "live.stop" : "live.go");
+  part("go").textContent = isBusy ? t("live.stop") : CH.writes(live.model) ? t("write.go") : t("live.go");
   if (isBusy) {
-    if (partial) root.replaceChildren(partial);
+    if (partial) root.replaceChildren(...CH.writtenNodes(partial, CH.writes(live.model) ? box.value : ""));
   } else {
     if (result) drawWords(root);
     else root.replaceChildren();

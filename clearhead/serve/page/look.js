@@ -8,14 +8,19 @@ const part = (id) => document.getElementById(id);
 const state = { shown: null, problem: null, isBusy: false };
 let turn = 0, asking = new AbortController();
 
-// One sentence, one translation, one model
-const named = ({ model, source, target }) => JSON.stringify([model, source, target]);
+const sentences = new WeakMap(); // what each trace is of
+
+// One sentence, one translation, one model, and what was changed
+const named = ({ model, source, target, change }) => JSON.stringify([model, source, target, change]);
 
 CH.looksAt = () => part("look").hidden ? null : state.shown;
+CH.sentence = (trace) => sentences.get(trace);
 
 // The model's own translation of it; where another engine wrote what is shown, that is looked at as given
-async function traced({ model, source, target }, signal) {
-  const { trace } = await CH.ask("v1/inspect", { text: source, model }, signal);
+async function traced({ model, source, target, change, isGiven }, signal) {
+  if (isGiven) return (await CH.ask("v1/inspect", { text: source, model, translation: target }, signal)).trace;
+  const { trace } = await CH.ask("v1/inspect", { text: source, model, ...change }, signal);
+  if (change) return trace;
   if (trace.target.text === target) return trace;
   return (await CH.ask("v1/inspect", { text: source, model, translation: target }, signal)).trace;
 }
@@ -24,7 +29,11 @@ function place(step) {
   if (step !== null) CH.set({ trace: 0, step, side: "target", key: -1 });
 }
 
-/** @param {{model: string, source: string, target: string}} sentence what to look at, and the word's first step */
+/**
+ * @param {{model: string, source: string, target: string, change: ?object, of: ?object}} sentence what to look at, and
+ *   the word's first step. With a change (a prefix in ids, heads that are off) there is no target yet, and `of` is the
+ *   sentence that was changed.
+ */
 CH.look = async function (sentence, step) {
   const mine = ++turn;
   asking.abort();
@@ -41,6 +50,7 @@ CH.look = async function (sentence, step) {
     const tell = (problem) => { if (mine === turn) CH.drawLook(problem); };
     const trace = await CH.insist(() => traced(sentence, asking.signal), tell, asking.signal);
     if (mine !== turn) return;
+    sentences.set(trace, { ...sentence, target: trace.target.text });
     Object.assign(state, { shown: sentence, isBusy: false });
     CH.drawLook();
     CH.show([trace, ...CH.traces].slice(0, KEPT));

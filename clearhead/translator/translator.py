@@ -165,7 +165,7 @@ class Translator:
         """Every layer, head and step of a translation, or of a target that is given, by the native model in float32.
 
         Of a model whose sources are files of numbers, `text` is the path of one; one that continues text takes it for
-        the beginning. `heads`, such as ("cross", 2, 0), are those whose exact numbers are wanted, beside the most telling.
+        the beginning. `heads`, such as ("cross", 2, 0), are those whose exact numbers are wanted, beside the usual.
         With a `change` another beginning is forced, or heads are switched off, and the rest is searched again.
         """
         from clearhead.inspection.inspect import Question, inspect

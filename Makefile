@@ -1,9 +1,10 @@
 # Every target sets up all that it needs: a virtual environment in .venv, with the versions in constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
-# The package itself for `demo`, the development tools on top for everything else.
+# The package itself for `demo`, what builds the site for `docs`, the development tools on top for everything else.
 USER := .venv/.installed
 DEV := .venv/.installed-dev
+SITE := .venv/.installed-docs
 # A browser and Chinese letters for the tests of pages, which skip and say so where these cannot be installed.
 BROWSER := .venv/.browser
 
@@ -31,8 +32,9 @@ format: $(DEV)           ## apply the formatting and the safe lint fixes
 bench: $(DEV)            ## measure, side by side with the peers; writes benchmarks/RESULTS.md and .json
 	$(BIN)/python -m benchmarks
 
-docs: $(USER)            ## write the generated pages of docs/ anew
+docs: $(SITE)            ## write the generated pages of docs/ anew, and the site: build/site/index.html
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.build
 
 soak: check $(BROWSER)   ## the long way: full sweeps of the faults, five million pairs, all measurements
 	CLEARHEAD_SOAK=1 $(BIN)/pytest
@@ -52,6 +54,10 @@ $(USER): pyproject.toml constraints.txt | .venv/bin/python
 $(BROWSER): | .venv/bin/python
 	command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
 		chromium fonts-wqy-microhei >/dev/null; } || echo "chromium cannot be installed: tests of pages will be skipped"
+	touch $@
+
+$(SITE): $(USER)
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
 	touch $@
 
 $(DEV): $(USER)

@@ -80,9 +80,13 @@ def main(folder: Path) -> None:
 def render(name: str, language: str) -> Page:
     """A Markdown file as HTML, its links pointing into the site."""
     path = DOCS / f"{name}{LANGUAGES[language]}"
+    return render_text(path.read_text(encoding="utf-8"), Page(name, language, name, "", [], set()))
+
+
+def render_text(text: str, page: Page) -> Page:
+    """The page, with its body and sections."""
     markdown = MarkdownIt("commonmark", {"html": False, "highlight": _highlighted}).enable("table")
-    tokens = markdown.parse(path.read_text(encoding="utf-8"))
-    page = Page(name, language, name, "", [], set())
+    tokens = markdown.parse(text)
     anchor, heading, words = "", "", []  # type: str, str, list[str]
     for place, token in enumerate(tokens):
         if token.type == "heading_open":

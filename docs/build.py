@@ -30,11 +30,12 @@ ROOT = DOCS.parent
 PAGES = ["index", "concept", "reading", "cookbook", "uses", "options", "formats", "comparison", "lab", "notes", "faq"]
 LANGUAGES = {"en": ".md", "zh": ".zh-CN.md"}
 WORDS = {
-    "en": {"search": "Search", "other": "中文", "contents": "On this page", "code": "en"},
-    "zh": {"search": "搜索", "other": "English", "contents": "本页内容", "code": "zh-CN"},
+    "en": {"search": "Search", "other": "中文", "contents": "On this page", "pages": "Pages", "code": "en"},
+    "zh": {"search": "搜索", "other": "English", "contents": "本页内容", "pages": "目录", "code": "zh-CN"},
 }
 COPIED = ["lab", "images", "tour.ipynb"]  # as they are
 EXTERNAL = re.compile(r"[a-z]+:")
+CHINESE = re.compile(r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
 
 
 @dataclass
@@ -99,6 +100,7 @@ def render_text(text: str, page: Page) -> Page:
         elif token.type == "inline":
             words.append(_plain(token))
             _turn_links(token.children or [], page)
+            _join_lines(token.children or [])
         elif token.type == "fence":
             words.append(token.content)
     page.sections.append((anchor, heading, " ".join(words)))
@@ -140,6 +142,13 @@ def _turn_links(tokens: Iterable[Token], page: Page) -> None:
                 token.attrSet(name, target_of(str(token.attrs[name]), page))
 
 
+def _join_lines(tokens: list[Token]) -> None:
+    """Chinese has no spaces: where a line ends in it or begins with it, the next line follows without one."""
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if token.type == "softbreak" and (CHINESE.search(before.content[-1:]) or CHINESE.search(after.content[:1])):
+            token.type, token.content = "text", ""
+
+
 def _plain(inline: Token) -> str:
     return "".join(t.content for t in inline.children or [] if t.type in ("text", "code_inline", "softbreak")).strip()
 
@@ -171,6 +180,7 @@ def whole_page(page: Page, pages: list[Page]) -> str:
         language=page.language,
         code=words["code"],
         search=words["search"],
+        pages_title=words["pages"],
         other=words["other"],
         other_page=f"../{'zh' if page.language == 'en' else 'en'}/{page.name}.html",
     )

@@ -210,7 +210,7 @@ def write_source(path: Path, out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     template = Template((DOCS / "site" / "source.html").read_text(encoding="utf-8"))
     root = "../" * len(path.parts)
-    out.write_text(template.substitute(path=html.escape(str(path)), root=root, lines="\n".join(lines)), "utf-8")
+    out.write_text(template.substitute(path=html.escape(str(path)), root=root, lines="".join(lines)), "utf-8")
 
 
 if __name__ == "__main__":

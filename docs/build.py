@@ -137,6 +137,7 @@ def target_of(link: str, page: Page) -> str:
 
 def _turn_links(tokens: Iterable[Token], page: Page) -> None:
     for token in tokens:
+        token.content = re.sub(r"(?<=\d) (?=%)", "\u00a0", token.content)  # a number and its sign stay together
         for name in ("href", "src"):
             if name in token.attrs:
                 token.attrSet(name, target_of(str(token.attrs[name]), page))

@@ -1,9 +1,10 @@
 # Every target sets up all that it needs: a virtual environment in .venv, with the versions in constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
-# The package itself for `demo`, the development tools on top for everything else.
+# The package itself for `demo`, what builds the site for `docs`, the development tools on top for everything else.
 USER := .venv/.installed
 DEV := .venv/.installed-dev
+SITE := .venv/.installed-docs
 # A browser and Chinese letters for the tests of pages, which skip and say so where these cannot be installed.
 BROWSER := .venv/.browser
 # Fonts of several makers for the tests of pictures, which skip and say so without them.
@@ -33,9 +34,10 @@ format: $(DEV)           ## apply the formatting and the safe lint fixes
 bench: $(DEV)            ## measure, side by side with the peers, in .bench/; QUICK=1 takes under five minutes
 	$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
-docs: $(USER)            ## write the generated pages of docs/ anew, and the table of results in the READMEs
+docs: $(SITE)            ## write the generated pages of docs/ and the READMEs' table anew, and the site: build/site/index.html
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m benchmarks.table --readme
+	$(BIN)/python -m docs.build
 
 soak: check $(BROWSER) $(FONTS)   ## the long way: full sweeps of the faults, five million pairs, all measurements
 	CLEARHEAD_SOAK=1 $(BIN)/pytest
@@ -61,6 +63,10 @@ $(FONTS): | .venv/bin/python
 	find /usr/share/fonts -name 'FreeSans*' 2>/dev/null | grep -q . || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 		apt-get install -qq -y fonts-dejavu-core fonts-liberation fonts-freefont-ttf fonts-lato >/dev/null; } || \
 		echo "fonts cannot be installed: tests of pictures will be skipped"
+	touch $@
+
+$(SITE): $(USER)
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
 	touch $@
 
 $(DEV): $(USER)

@@ -28,7 +28,7 @@ class Reader:
 
 
 READERS = {
-    "speech": Reader(read_speech, "a WAV or FLAC recording", lambda step: f"{step * SHIFT:.2f} s", strides=2),
+    "speech": Reader(read_speech, "a WAV or FLAC recording", lambda step: f"{step * SHIFT:.2f}s", strides=2),
     "series": Reader(read_series, "a .npy or CSV file of numbers", lambda step: str(step + 1), strides=0),
 }
 

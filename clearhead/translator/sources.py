@@ -26,7 +26,7 @@ def features_of(config: Mapping[str, Any], path: Path) -> "np.ndarray":
 
 
 def step_labels(config: Mapping[str, Any], steps: int) -> list[str]:
-    """How people call what the encoder sees of so many steps: `0.32 s`."""
+    """How people call what the encoder sees of so many steps: `0.32s`."""
     from clearhead.data.readers import READERS
 
     label, stride = READERS[config["data"]["task"]].label, 2 ** config["model"]["strides"]

@@ -113,13 +113,13 @@ def test_attention_over_time(folder: Path, tmp_path: Path, clearhead: Command) -
     trace = json.loads(out)
     steps = len(features_of(load(folder).config, file))
     labels = [token["text"] for token in trace["source"]["tokens"]]
-    assert labels == [f"{0.04 * step:.2f} s" for step in range(-(-steps // 4))]
+    assert labels == [f"{0.04 * step:.2f}s" for step in range(-(-steps // 4))]
     assert (trace["source"]["text"], trace["target"]["text"]) == (str(file), "d c")
     assert trace["occlusion"]["shape"] == [len(trace["target"]["tokens"]) - 1, len(labels)]
     shown = clearhead("inspect", folder, file, "--html", tmp_path / "a.html", "--steps")
     assert (shown[0], "softmax" in shown[1]) == (OK, True)
-    assert "0.04 s" in (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert " s " in clearhead("inspect", folder, file)[1]
+    assert "0.04s" in (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert ":0.00s  " in clearhead("inspect", folder, file)[1]
 
 
 def test_the_first_word_was_heard_at_the_beginning(folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ Fail = Callable[[str], None]
 
 
 @pytest.fixture(scope="module")
-def manifests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+def manifests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("melodies")
     return {
         "train": [write_melodies(folder / "train", 61)],
@@ -31,7 +32,7 @@ def manifests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]
     "kind", [(), ("preset=rnn", "model.layers=1", "training.micro_tokens=101")], ids=["transformer", "rnn"]
 )
 def test_F03_interrupted_with_parts_hidden(
-    toy: Toy, tmp_path: Path, fail_at: Fail, manifests: dict[str, list[Path]], kind: tuple[str, ...]
+    toy: Toy, tmp_path: Path, fail_at: Fail, manifests: dict[str, Any], kind: tuple[str, ...]
 ) -> None:
     without = "model.heads model.feed_forward model.encoder_blocks model.decoder_blocks" if kind else ""
     for out in ("straight", "disturbed"):
@@ -44,7 +45,7 @@ def test_F03_interrupted_with_parts_hidden(
     assert outcome(tmp_path / "disturbed") == outcome(tmp_path / "straight")
 
 
-def test_what_is_hidden_differs_from_epoch_to_epoch(toy: Toy, tmp_path: Path, manifests: dict[str, list[Path]]) -> None:
+def test_what_is_hidden_differs_from_epoch_to_epoch(toy: Toy, tmp_path: Path, manifests: dict[str, Any]) -> None:
     """One batch that is the same in every epoch, at a rate of nothing: only the masks can change its loss."""
     still = ("training.peak_rate=1e-30", "training.tokens_per_batch=100000", "model.dropout=0", "training.steps=3")
     plain = [one for one in SETS if not one.startswith(("data.time", "data.feature"))]

@@ -5,17 +5,19 @@ BIN := .venv/bin
 USER := .venv/.installed
 DEV := .venv/.installed-dev
 SITE := .venv/.installed-docs
-# A browser and Chinese letters for the tests of pages, which skip and say so where these cannot be installed.
+# For some tests, which skip and say so where these cannot be installed: a browser and Chinese letters for pages, fonts of
+# several makers for pictures, a voice for speech.
 BROWSER := .venv/.browser
-# Fonts of several makers for the tests of pictures, which skip and say so without them.
 FONTS := .venv/.fonts
+VOICE := .venv/.voice
+EXTRAS := $(BROWSER) $(FONTS) $(VOICE)
 
 .PHONY: demo test unit check format bench docs soak clean
 
 demo: $(USER)            ## train on the built-in task and show what it learned
 	$(BIN)/clearhead demo
 
-test: check $(BROWSER) $(FONTS)   ## style, types and all tests: the quick ones side by side, then those that start processes
+test: check $(EXTRAS)    ## style, types and all tests: the quick ones side by side, then those that start processes
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow"
 	$(BIN)/pytest -m slow
 
@@ -39,7 +41,7 @@ docs: $(SITE)            ## write the generated pages of docs/ and the READMEs' 
 	$(BIN)/python -m benchmarks.table --readme
 	$(BIN)/python -m docs.build
 
-soak: check $(BROWSER) $(FONTS)   ## the long way: full sweeps of the faults, five million pairs, all measurements
+soak: check $(EXTRAS)    ## the long way: full sweeps of the faults, five million pairs, all measurements
 	CLEARHEAD_SOAK=1 $(BIN)/pytest
 	$(BIN)/python -m benchmarks.prepare_large 5000000
 	$(BIN)/python -m benchmarks
@@ -63,6 +65,11 @@ $(FONTS): | .venv/bin/python
 	find /usr/share/fonts -name 'FreeSans*' 2>/dev/null | grep -q . || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 		apt-get install -qq -y fonts-dejavu-core fonts-liberation fonts-freefont-ttf fonts-lato >/dev/null; } || \
 		echo "fonts cannot be installed: tests of pictures will be skipped"
+	touch $@
+
+$(VOICE): | .venv/bin/python
+	command -v espeak-ng >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
+		espeak-ng >/dev/null; } || echo "espeak-ng cannot be installed: tests of spoken corpora will be skipped"
 	touch $@
 
 $(SITE): $(USER)

@@ -72,14 +72,14 @@ def places(rows: int, columns: int) -> np.ndarray:
 
 
 def patch_names(steps: int, stride: int, options: DataOptions) -> list[str]:
-    """Where each patch, or `stride` of them together, stands in the scaled picture: `x 12–16`, `y 8–16 x 12–16`."""
+    """Where each patch, or `stride` of them together, stands in the scaled picture: `x12–16`, `y8–16,x12–16`."""
     rows, wide, high = options.image_height // options.patch_rows, options.patch_width, options.patch_rows
     columns = max(1, steps // rows)
     names = []
     for step in range(0, steps, stride):
         row, column = divmod(step, columns)
-        across = f"x {column * wide}–{min(column + stride, columns) * wide}"
-        names.append(f"y {row * high}–{(row + 1) * high} {across}" if rows > 1 else across)
+        across = f"x{column * wide}–{min(column + stride, columns) * wide}"
+        names.append(f"y{row * high}–{(row + 1) * high},{across}" if rows > 1 else across)
     return names
 
 

@@ -39,8 +39,8 @@ def together(steps: np.ndarray, options: DataOptions) -> np.ndarray:
     rows = options.image_height // high
     picture = np.full((options.image_height, len(steps) // rows * wide), np.nan, np.float32)
     for patch, name in zip(steps, patch_names(len(steps), 1, options), strict=True):
-        across = name.rpartition("x ")[2].split("–")
-        down = name.removeprefix("y ").partition(" ")[0].split("–") if rows > 1 else ("0", str(high))
+        across = name.rpartition("x")[2].split("–")
+        down = name.removeprefix("y").partition(",")[0].split("–") if rows > 1 else ("0", str(high))
         picture[int(down[0]) : int(down[1]), int(across[0]) : int(across[1])] = patch[: high * wide].reshape(high, wide)
     return picture
 
@@ -58,8 +58,8 @@ def test_patches_put_together_are_the_picture(options: DataOptions, width: int) 
 
 
 def test_patches_that_are_seen_as_one_have_one_name() -> None:
-    assert patch_names(5, 2, COLUMNS) == ["x 0–6", "x 6–12", "x 12–15"]
-    assert patch_names(6, 1, GRID)[:3] == ["y 0–5 x 0–3", "y 0–5 x 3–6", "y 5–10 x 0–3"]
+    assert patch_names(5, 2, COLUMNS) == ["x0–6", "x6–12", "x12–15"]
+    assert patch_names(6, 1, GRID)[:3] == ["y0–5,x0–3", "y0–5,x3–6", "y5–10,x0–3"]
 
 
 def test_every_patch_of_a_grid_knows_its_place() -> None:

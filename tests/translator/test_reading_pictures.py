@@ -115,8 +115,8 @@ def test_a_look_inside_names_the_places_of_the_picture(
     labels = [token["text"] for token in trace["source"]["tokens"]]
     width = WIDE * len(word)
     is_grid = labels[0].startswith("y")
-    assert labels[0] == ("y 0–4 x 0–3" if is_grid else "x 0–4")
-    assert labels[-1] == (f"y 4–8 x {width - 3}–{width}" if is_grid else f"x {(width - 1) // 4 * 4}–{width}")
+    assert labels[0] == ("y0–4,x0–3" if is_grid else "x0–4")
+    assert labels[-1] == (f"y4–8,x{width - 3}–{width}" if is_grid else f"x{(width - 1) // 4 * 4}–{width}")
     assert "".join(token["text"] for token in trace["target"]["tokens"][1:-1]) == word
 
 

@@ -56,10 +56,10 @@ $(BROWSER): | .venv/bin/python
 		chromium fonts-wqy-microhei >/dev/null; } || echo "chromium cannot be installed: tests of pages will be skipped"
 	touch $@
 
-$(SITE): $(USER)
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
-	touch $@
-
 $(DEV): $(USER)
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(SITE): $(USER)
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
 	touch $@

@@ -1,10 +1,9 @@
 # Every target sets up all that it needs: a virtual environment in .venv, with the versions in constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
-# The package itself for `demo`, what builds the site for `docs`, the development tools on top for everything else.
+# The package itself for `demo` and `docs`, the development tools on top for everything else.
 USER := .venv/.installed
 DEV := .venv/.installed-dev
-SITE := .venv/.installed-docs
 # For some tests, which skip and say so where these cannot be installed: a browser and Chinese letters for pages, fonts of
 # several makers for pictures, a voice for speech.
 BROWSER := .venv/.browser
@@ -36,7 +35,7 @@ format: $(DEV)           ## apply the formatting and the safe lint fixes
 bench: $(DEV)            ## measure, side by side with the peers, in .bench/; QUICK=1 takes under five minutes
 	$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
-docs: $(SITE)            ## write the generated pages of docs/ and the READMEs' table anew, and the site: build/site/index.html
+docs: $(USER)            ## write the generated pages of docs/ and the READMEs' table anew, and the site: build/site/index.html
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m benchmarks.table --readme
 	$(BIN)/python -m docs.build
@@ -72,10 +71,7 @@ $(VOICE): | .venv/bin/python
 		espeak-ng >/dev/null; } || echo "espeak-ng cannot be installed: tests of spoken corpora will be skipped"
 	touch $@
 
-$(SITE): $(USER)
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
-	touch $@
-
 $(DEV): $(USER)
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@
+

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +22,6 @@ from .running import ROOT, Running, real, started
 
 pytestmark = pytest.mark.slow
 TEXTS = ["abc head a", "bad cabbage j dig", "big"]
-
-
-@pytest.fixture(scope="module")
-def server(model: Path) -> Iterator[Running]:
-    with started(real(model)) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

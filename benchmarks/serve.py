@@ -73,7 +73,7 @@ def main() -> None:
     fair = [line for line in lines if not any(word in line for word in STUB_WORDS)][: asked.lines]
     results = {
         "machine": describe(len(os.sched_getaffinity(0))),
-        "command": " ".join(["python -m benchmarks.serve", *sys.argv[1:]]),
+        "command": " ".join(["python -m benchmarks.serve", *(Path(one).name for one in sys.argv[1:])]),
         "versions": peer_versions(asked.fastapi, asked.libretranslate),
         "seconds": asked.seconds,
         "servers": rows,

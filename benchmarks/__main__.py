@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-from benchmarks import decoding_step, growth, precision, processes, race, serving, training, translation
+from benchmarks import decoding_step, growth, precision, processes, race, serve, training, translation
 from benchmarks.environments import BENCH
 from benchmarks.machine import describe, peer_versions
 from benchmarks.results import Result, load_results, page, save_results
@@ -24,7 +24,7 @@ QUESTIONS: dict[str, ModuleType] = {
     "race": race,
     "translation": translation,
     "decoding": decoding_step,
-    "serving": serving,
+    "serving": serve,
     "growth": growth,
     "processes": processes,
     "precision": precision,

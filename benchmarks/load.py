@@ -1,22 +1,14 @@
-"""Servers that are started and clients that ask them: each again when it has its answer, or so many a second."""
+"""Clients for a server that speaks LibreTranslate's /translate: so many at once, or so many questions a second."""
 
 import asyncio
 import itertools
 import json
-import os
-import subprocess
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
-from benchmarks.environments import ROOT
-from benchmarks.peers import PeerError
-
-PATIENCE = 120.0
+PAUSE = 0.1  # seconds before a client that was refused asks again
 
 
 @dataclass
@@ -27,7 +19,9 @@ class Load:
     seconds: float = 0.0
     good: list[float] = field(default_factory=list)  # seconds that each took
     refused: list[float] = field(default_factory=list)
-    wrong: int = 0
+    wrong: int = 0  # answers of another status, or none
+    known: Mapping[str, str] = field(default_factory=dict)  # what the server says to a line that it is asked alone
+    different: int = 0  # good answers that say something else
     alive: list[float] = field(default_factory=list)  # of /livez meanwhile
 
     @property
@@ -36,64 +30,26 @@ class Load:
         return len(self.good) / self.seconds
 
 
-@contextmanager
-def running(
-    command: list[str], port: int, cores: Sequence[int] = (), environment: dict[str, str] | None = None
-) -> Iterator["subprocess.Popen[bytes]"]:
-    """Until it answers; ended afterwards."""
-    before = os.sched_getaffinity(0)
-    if cores:
-        os.sched_setaffinity(0, cores)  # which a child inherits
-    known = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=known, cwd=ROOT)
-    os.sched_setaffinity(0, before)
-    try:
-        _wait_until_ready(process, port)
-        yield process
-    finally:
-        process.terminate()
-        process.wait(PATIENCE)
+async def answers_alone(port: int, lines: Sequence[str], pair: tuple[str, str]) -> dict[str, str]:
+    """One line after the other; it warms the server up as well."""
+    connection, known = Connection(port), {}
+    for line in lines:
+        received = await _exchange_with(connection, port, line, pair)
+        known[line] = _text(received)
+    connection.close()
+    return known
 
 
-def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int) -> None:
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until and process.poll() is None:
-        for path in ("readyz", "languages"):
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5):
-                    return
-            except urllib.error.HTTPError as error:
-                if error.code != 404:  # only LibreTranslate has no /readyz
-                    break
-            except OSError:
-                break
-        time.sleep(0.2)
-    raise PeerError(f"did not start (exit code {process.poll()})")
-
-
-def memory_of(process: "subprocess.Popen[bytes]") -> dict[str, float]:
-    """Of the server and its engine."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    pids = {"front": process.pid, **({"engine": int(children[0])} if children else {})}
-    pages = {name: int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for name, pid in pids.items()}
-    return {name: round(count * os.sysconf("SC_PAGE_SIZE") / 2**20, 1) for name, count in pages.items()}
-
-
-# -- clients -----------------------------------------------------------------------------------------------------------
-
-
-async def closed_loop(
-    port: int, clients: int, lines: Sequence[str], seconds: float, pair: tuple[str, str] = ("en", "de")
-) -> Load:
-    """Each client asks again when it has its answer."""
-    load, turn = Load(pair), itertools.cycle(lines)
-    await _ask(port, next(turn), Load(pair))  # not counted
+async def closed_loop(port: int, clients: int, known: Mapping[str, str], seconds: float, pair: tuple[str, str]) -> Load:
+    """Each client asks again when it has its answer; one that is refused waits as long as a client should."""
+    load, turn = Load(pair, known=known), itertools.cycle(known)
     started = time.monotonic()
 
     async def client() -> None:
         connection = Connection(port)
         while time.monotonic() - started < seconds:
-            await _ask(port, next(turn), load, connection)
+            if not await _ask(port, next(turn), load, connection):
+                await asyncio.sleep(PAUSE)
         connection.close()
 
     await asyncio.gather(*(client() for _ in range(clients)), _livez(port, started + seconds, load))
@@ -101,11 +57,11 @@ async def closed_loop(
     return load
 
 
-async def open_loop(port: int, rate: float, lines: Sequence[str], seconds: float, pair: tuple[str, str]) -> Load:
+async def open_loop(port: int, rate: float, known: Mapping[str, str], seconds: float, pair: tuple[str, str]) -> Load:
     """So many questions a second, whatever becomes of them."""
-    load, turn = Load(pair), itertools.cycle(lines)
+    load, turn = Load(pair, known=known), itertools.cycle(known)
     started = time.monotonic()
-    tasks = [asyncio.create_task(_livez(port, started + seconds, load))]
+    tasks: list[asyncio.Task[Any]] = [asyncio.create_task(_livez(port, started + seconds, load))]
     for n in range(round(rate * seconds)):
         await asyncio.sleep(max(0.0, started + n / rate - time.monotonic()))
         tasks.append(asyncio.create_task(_ask(port, next(turn), load)))
@@ -122,22 +78,34 @@ async def _livez(port: int, until: float, load: Load) -> None:
         load.alive.append(time.perf_counter() - started)
 
 
-async def _ask(port: int, text: str, load: Load, connection: "Connection | None" = None) -> None:
-    """On a connection that is kept, as clients do that ask often, or on one of its own."""
-    body = json.dumps({"q": text, "source": load.pair[0], "target": load.pair[1]}).encode()
-    head = f"POST /translate HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n"
-    kind = f"content-type: application/json\r\nconnection: {'keep-alive' if connection else 'close'}\r\n\r\n"
-    request = head.encode() + kind.encode() + body
+async def _ask(port: int, text: str, load: Load, connection: "Connection | None" = None) -> bool:
+    """Whether it was answered."""
     started = time.perf_counter()
-    received = await (connection.exchange(request) if connection else _exchange(port, request))
+    received = await _exchange_with(connection, port, text, load.pair)
     seconds = time.perf_counter() - started
     status = received[9:12]
     if status == b"200":
         load.good.append(seconds)
+        load.different += _text(received) != load.known[text]
     elif status in (b"503", b"429"):
         load.refused.append(seconds)
     else:
         load.wrong += 1
+    return status == b"200"
+
+
+async def _exchange_with(connection: "Connection | None", port: int, text: str, pair: tuple[str, str]) -> bytes:
+    """On a connection that is kept, as clients do that ask often, or on one of its own."""
+    body = json.dumps({"q": text, "source": pair[0], "target": pair[1]}).encode()
+    head = f"POST /translate HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n"
+    kind = f"content-type: application/json\r\nconnection: {'keep-alive' if connection else 'close'}\r\n\r\n"
+    request = head.encode() + kind.encode() + body
+    return await (connection.exchange(request) if connection else _exchange(port, request))
+
+
+def _text(received: bytes) -> str:
+    content = received.partition(b"\r\n\r\n")[2]
+    return json.loads(content)["translatedText"] if received[9:12] == b"200" else ""
 
 
 class Connection:

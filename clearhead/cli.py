@@ -416,10 +416,10 @@ def serve(
         bool, typer.Option("--allow-anonymous", help="Let other machines in without a key.")
     ] = False,
 ) -> int:
-    """Translate over HTTP: LibreTranslate's interface, and one with scores, streams and traces under /v1.
+    """Translate and continue texts over HTTP: LibreTranslate's interface, and one with scores, streams and traces.
 
     SIGTERM answers what was begun and ends with 0; SIGHUP loads the models anew beside the old ones and swaps them.
-    The log on stderr has no text in it. GET /spec describes everything.
+    The log on stderr has no text in it. GET /spec describes everything, and / is a page for people.
     """
     from clearhead.serve.options import ServeOptions, require_installed
 

@@ -1,5 +1,7 @@
 """A translation service that can be left alone: a front process without torch, and an engine process that it restarts.
 
+Models that continue text are served beside those that translate.
+
 options         where it listens, and the limits that /v1/info shows
 server          binding, signals, draining: `clearhead serve`
 protocol        HTTP/1.1 on uvicorn with deadlines for slow senders and slow readers

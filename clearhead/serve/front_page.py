@@ -9,16 +9,8 @@ from clearhead.inspection import report
 PAGE = files("clearhead.serve") / "page"
 INDEX = "index.html"
 HEAD = '<link rel="icon" href="icon.svg">\n<link rel="stylesheet" href="live.css">\n</head>'
-SCRIPTS = (
-    "ask.js",
-    "choices.js",
-    "words.js",
-    "look.js",
-    "what-if.js",
-    "write.js",
-    "file.js",
-    "live.js",
-)  # after the report's, in this order
+# After the report's, in this order.
+SCRIPTS = ("ask.js", "choices.js", "words.js", "look.js", "what-if.js", "write.js", "file.js", "live.js")
 
 
 def page_files() -> dict[str, tuple[bytes, str]]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -44,6 +44,7 @@ SECURITY = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
     "cache-control": "no-store",
 }
+RAW = [(name.encode(), value.encode()) for name, value in SECURITY.items()]  # as they are sent
 
 
 class Gate:
@@ -51,6 +52,8 @@ class Gate:
 
     def __init__(self, app: ASGIApp, service: Service, routes: set[str], pages: set[str]) -> None:
         self._app, self._service, self._routes, self._pages = app, service, routes, pages
+        ours = service.options.host, *service.options.public_hosts
+        self._hosts = {*LOOPBACK, *(name.lower() for name in ours)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -98,13 +101,8 @@ class Gate:
         """Against DNS rebinding: a page of another site that has got our address still has its own name."""
         hosts = headers.getlist("host")
         name = host_name(hosts[0]) if len(hosts) == 1 else None
-        options = self._service.options
-        if name is None or name not in {
-            *LOOPBACK,
-            options.host.lower(),
-            *(one.lower() for one in options.public_hosts),
-        }:
-            if not options.is_local and name is not None and _is_address(name):
+        if name is None or name not in self._hosts:
+            if not self._service.options.is_local and name is not None and _is_address(name):
                 return  # no name to rebind
             message = "this server is not called by this name; use its own, or start it with --public-host"
             raise RefusedError(421, "bad_host", message)
@@ -131,12 +129,12 @@ class Visit:
         if message["type"] != "http.response.start":
             return
         self._status = message["status"]
-        headers = MutableHeaders(scope=message)
-        for name, value in SECURITY.items():
-            headers.setdefault(name, value)
-        headers["x-request-id"] = self.id
+        headers = message["headers"]
+        own = {name for name, _ in headers}
+        headers += [pair for pair in RAW if pair[0] not in own]
+        headers.append((b"x-request-id", self.id.encode()))
         if self._service.is_draining or self._status == 413:
-            headers["connection"] = "close"
+            headers.append((b"connection", b"close"))
 
     def end(self) -> None:
         seconds = time.monotonic() - self._started

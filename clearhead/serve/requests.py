@@ -139,10 +139,11 @@ def heads_of(off: list[Head] | None) -> tuple[tuple[str, int, int], ...]:
     heads = []
     for one in off or []:
         kind, layer, head = one if len(one) == 3 else ("", "", "")
-        if not isinstance(kind, str) or not isinstance(layer, int) or not isinstance(head, int) or kind not in KINDS:
+        are_numbers = isinstance(layer, int) and isinstance(head, int) and layer >= 0 and head >= 0
+        if not are_numbers or kind not in KINDS:
             message = f"off has something that is no head; expected a kind of {', '.join(KINDS)}, a layer and a head"
-            raise bad_request(message, "bad_field")
-        heads.append((kind, layer, head))
+            raise bad_request(f"{message}, counted from 0", "bad_field")
+        heads.append((str(kind), int(layer), int(head)))
     return tuple(heads)
 
 

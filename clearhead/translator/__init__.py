@@ -6,6 +6,7 @@
     splitting    a text in parts and back again
     glossary     source phrase -> required target phrase
     translation  Translation: the result
+    generating   texts that go on, by models without a source
     details      a result as JSON, with the probability of each token and an alignment
     reading      files of any kind -> lines, in constant memory
     writing      an output that appears complete or not at all, and the journal by which a killed run goes on

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tiny_model import write_model
 
-from .running import Running, started, with_options
+from .running import Running, real, started, with_options
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_model(tmp_path_factory.mktemp("served") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def server(model: Path) -> Iterator[Running]:
+    """`clearhead serve`, for all that leave it as it was."""
+    with started(real(model)) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """An engine process whose model copies: `python -m tests.serve.stub_engine SECONDS MODEL …`, so many for each text.
 
+A folder that is called `writer` is loaded as it is: copying is no way to continue a text.
 `poison` in a text kills the process, `sleep` takes five seconds, `number` makes a ValueError, and `nan` a bad score.
 """
 
@@ -13,7 +14,7 @@ from typing import Any
 from clearhead.decoding import DecodingOptions
 from clearhead.inspection.change import Change
 from clearhead.serve.engine import run_engine
-from clearhead.translator import Translator
+from clearhead.translator import Translator, load
 from tests.translator.stub import TOKENIZER, Ids, StubEngine, stub_translator
 
 SLEEP = 5.0
@@ -50,4 +51,8 @@ def copying(seconds: float) -> Translator:
 
 
 if __name__ == "__main__":
-    run_engine([Path(folder) for folder in sys.argv[2:]], lambda _: copying(float(sys.argv[1])))
+    seconds = float(sys.argv[1])
+    run_engine(
+        [Path(folder) for folder in sys.argv[2:]],
+        lambda folder: load(folder) if folder.name == "writer" else copying(seconds),
+    )

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 import clearhead
+from clearhead.inspection.change import Change
 from clearhead.translator import Translator, load
 from clearhead.translator.translation import Decoded
 
@@ -23,12 +23,6 @@ from .running import ROOT, Running, real, started
 
 pytestmark = pytest.mark.slow
 TEXTS = ["abc head a", "bad cabbage j dig", "big"]
-
-
-@pytest.fixture(scope="module")
-def server(model: Path) -> Iterator[Running]:
-    with started(real(model)) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +67,41 @@ def test_scores_and_tokens_are_those_of_the_translator(server: Running, own: Tra
     cut = server.ask("POST", "/v1/tokenize", {"texts": TEXTS, "side": "target"}).json["results"]
     assert [result["ids"] for result in cut] == own.target_tokenizer.encode_many(TEXTS)
     assert cut[0]["pieces"] == TEXTS[0].split()
+
+
+def test_a_look_with_another_beginning_or_without_some_heads(server: Running, own: Translator) -> None:
+    before = own.inspect(TEXTS[1])
+    begin = before.steps[0].chosen, next(id for id, _ in before.steps[1].top if id > 3)
+    off = ("cross", 0, 2), ("encoder", 0, 5)
+    for fields, change in (
+        ({"prefix": list(begin)}, Change(prefix=begin)),
+        ({"off": [list(head) for head in off]}, Change(off=off)),
+        ({"prefix": list(begin), "off": [list(head) for head in off]}, Change(begin, off)),
+    ):
+        answer = server.ask("POST", "/v1/inspect", {"text": TEXTS[1], **fields}).json["trace"]
+        expected = own.inspect(TEXTS[1], change=change)
+        assert answer["target"]["text"] == expected.target.text
+        assert [step["chosen"] for step in answer["steps"]] == [step.chosen for step in expected.steps]
+        assert answer["off"] == [list(head) for head in expected.off]
+        assert answer["target"]["begun"] == len(change.prefix)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "said"),
+    [
+        ({"off": [["cross", 0]]}, "bad_field", "off has something that is no head"),
+        ({"off": [["sideways", 0, 0]]}, "bad_field", "a kind of encoder, decoder, cross, a layer and a head"),
+        ({"off": [["cross", 0, -1]]}, "bad_field", "counted from 0"),
+        ({"off": [["cross", 0, 7]]}, "head", "there is no head cross:1:8, counted from 1"),
+        ({"prefix": [1]}, "prefix", "the prefix has the id 1 at 0"),
+        ({"prefix": [5], "translation": "a"}, "out_of_bounds", "a translation and a prefix of another"),
+        ({"prefix": [5.5]}, "bad_field", "prefix"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused(server: Running, fields: dict[str, Any], code: str, said: str) -> None:
+    refused = server.ask("POST", "/v1/inspect", {"text": TEXTS[0], **fields})
+    assert (refused.status, refused.json["code"]) == (400, code)
+    assert said in refused.json["error"]
 
 
 def events(running: Running, body: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -184,17 +213,15 @@ def test_no_text_is_logged(server: Running) -> None:
     assert not re.search("secret|cabbage", "\n".join(server.lines))
 
 
-def test_neither_process_has_torch(server: Running) -> None:
-    """By what they have mapped, and by what importing the front loads."""
-    for pid in (server.process.pid, server.engine()):
-        assert "libtorch" not in Path(f"/proc/{pid}/maps").read_text()
+def test_neither_process_has_torch_and_the_engine_ends_when_its_front_is_killed(model: Path) -> None:
+    """By what they have mapped, and by what importing the front loads; a look inside loads it."""
     code = "import sys, clearhead.serve.server; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
-
-
-def test_the_engine_ends_when_its_front_is_killed(model: Path) -> None:
     with started(real(model)) as running:
         engine = running.engine()
+        assert running.translate("abc head").status == 200
+        for pid in (running.process.pid, engine):
+            assert "libtorch" not in Path(f"/proc/{pid}/maps").read_text()
         running.process.kill()
         running.process.wait()
         for _ in range(100):

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.errors import DISK, MISSING, TRY_AGAIN, USAGE
+from clearhead.cli import run
+from clearhead.errors import DISK, MISSING, TRY_AGAIN, USAGE, exit_code_of
 from clearhead.serve import server
 from clearhead.serve.options import ServeOptions
 from clearhead.translator import load
@@ -197,20 +198,23 @@ def test_F55_a_port_in_use_is_said_with_75(model: Path) -> None:
         ),
         (["MODEL", "--host", "0.0.0.0"], USAGE, "E_API_KEYS]: --host 0.0.0.0 lets other machines in"),
         (["nowhere"], MISSING, "E_MISSING]: nowhere does not exist"),
-        (
-            ["MODEL", "--api-keys", "nowhere"],
-            MISSING,
-            "E_MISSING]: nowhere does not exist; expected a file of API keys",
-        ),
     ],
 )
 def test_F55_what_is_wrong_at_the_start_is_said_in_a_line(
-    model: Path, arguments: list[str], code: int, said: str
+    model: Path, arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found, line = run_serve(*(str(model) if one == "MODEL" else one for one in arguments))
+    """Before anything is started, so that this process can try it."""
+    found = exit_code_of(lambda: run(["serve", *(str(model) if one == "MODEL" else one for one in arguments)]))
+    line = capsys.readouterr().err
     assert found == code
     assert said in line.strip().split("\n")[-1]
     assert "Traceback" not in line
+
+
+def test_F55_keys_that_are_not_there_are_said_in_a_line(model: Path) -> None:
+    code, said = run_serve(str(model), "--port", "0", "--api-keys", "nowhere")
+    assert code == MISSING
+    assert "E_MISSING]: nowhere does not exist; expected a file of API keys" in said.strip().split("\n")[-1]
 
 
 def test_F55_no_permission_is_74(model: Path) -> None:

@@ -3,13 +3,25 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .running import Running
+from tests.tiny_model import write_generator
+
+from .running import Running, started, with_options
 
 SOAK = bool(os.environ.get("CLEARHEAD_SOAK"))
+
+
+@pytest.fixture(scope="module")
+def copier(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One that copies, and one that continues texts."""
+    writer = write_generator(tmp_path_factory.mktemp("writes") / "writer")
+    limits = {"attention_cells": 5_000, "length": 19}
+    with started(with_options(model, models=[str(model), str(writer)], seconds=0.0, limits=limits)) as running:
+        yield running
 
 
 @pytest.mark.slow

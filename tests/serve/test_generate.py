@@ -20,6 +20,7 @@ from .running import Running, ask, real, request_bytes, started, with_options
 
 pytestmark = pytest.mark.slow
 PROMPT = "abc head"
+MOST = 1 << 15  # tokens; nobody waits for so many
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +30,10 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(model: Path, writer: Path) -> Iterator[Running]:
-    """One that writes, before one that translates."""
-    with started(real(writer, model)) as running:
+    """One that writes, before one that translates, and one that never ends."""
+    endless = write_generator(writer.with_name("endless"), output_bias=True)
+    models = [str(writer), str(model), str(endless)]
+    with started(with_options(writer, models=models, limits={"length": MOST})) as running:
         yield running
 
 
@@ -76,7 +79,11 @@ def test_texts_are_those_of_the_model(server: Running, own: Translator, asked: d
 
 def test_models_are_listed_with_their_task(server: Running) -> None:
     models = server.ask("GET", "/v1/models").json["models"]
-    assert [(model["name"], model["task"]) for model in models] == [("writer", "generate"), ("tiny", "translate")]
+    assert [(model["name"], model["task"]) for model in models] == [
+        ("writer", "generate"),
+        ("tiny", "translate"),
+        ("endless", "generate"),
+    ]
     document = server.ask("GET", "/spec").json
     assert "text/event-stream" in document["paths"]["/v1/generate"]["post"]["responses"]["200"]["content"]
     languages = document["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"]["schema"]
@@ -116,7 +123,7 @@ def test_its_tokens_and_its_inside_can_be_seen(server: Running, own: Translator)
     [
         ({"prompt": 3}, "bad_field"),
         ({"length": 0}, "out_of_bounds"),
-        ({"length": 513}, "out_of_bounds"),
+        ({"length": MOST + 1}, "out_of_bounds"),
         ({"beam": 9}, "out_of_bounds"),
         ({"top_p": 0}, "out_of_bounds"),
         ({"temperature": -1}, "out_of_bounds"),
@@ -130,46 +137,37 @@ def test_what_is_out_of_bounds_is_refused(server: Running, wrong: dict[str, Any]
     assert (refused.status, refused.json["code"]) == (400, code)
 
 
-@pytest.fixture(scope="module")
-def endless(tmp_path_factory: pytest.TempPathFactory, model: Path) -> Iterator[Running]:
-    """Its texts never end by themselves."""
-    folder = write_generator(tmp_path_factory.mktemp("endless") / "writer", output_bias=True)
-    values = {"models": [str(folder), str(model)], "limits": {"length": 1 << 15}}
-    with started(with_options(folder, **values)) as running:
-        yield running
-
-
-LONG = {"prompt": "abc head", "length": 1 << 15, "temperature": 9}
+LONG = {"prompt": "abc head", "length": MOST, "temperature": 9, "model": "endless"}
 
 
 @pytest.mark.parametrize("fields", [{"stream": True}, {}, {"beam": 8, "temperature": None}])
-def test_F49_a_text_for_a_client_that_left_is_not_written_on(endless: Running, fields: dict[str, Any]) -> None:
-    gone = endless.metric("clearhead_cancelled_total")
-    with socket.create_connection(("127.0.0.1", endless.port)) as client:
+def test_F49_a_text_for_a_client_that_left_is_not_written_on(server: Running, fields: dict[str, Any]) -> None:
+    gone = server.metric("clearhead_cancelled_total")
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(request_bytes("POST", "/v1/generate", {**LONG, **fields}))
         until = time.monotonic() + 30
-        while endless.metric("clearhead_engine_batch_age_seconds") == 0 and time.monotonic() < until:
+        while server.metric("clearhead_engine_batch_age_seconds") == 0 and time.monotonic() < until:
             time.sleep(0.05)
         started = time.monotonic()
-    answer = endless.ask("POST", "/v1/generate", {"prompt": "abc", "length": 3})
+    answer = server.ask("POST", "/v1/generate", {"prompt": "abc", "length": 3})
     assert answer.status == 200
     assert time.monotonic() - started < 10
-    assert endless.metric("clearhead_cancelled_total") == gone + 1
+    assert server.metric("clearhead_cancelled_total") == gone + 1
 
 
-def test_F50_a_deadline_ends_the_writing_and_sentences_pass_meanwhile(endless: Running) -> None:
+def test_F50_a_deadline_ends_the_writing_and_sentences_pass_meanwhile(server: Running) -> None:
     async def both() -> None:
-        late = asyncio.create_task(ask(endless.port, "POST", "/v1/generate", {**LONG, "timeout": 3.0}))
+        late = asyncio.create_task(ask(server.port, "POST", "/v1/generate", {**LONG, "timeout": 3.0}))
         await asyncio.sleep(0.5)
-        short = await ask(endless.port, "POST", "/v1/translate", {"texts": ["abc head"], "model": "tiny"})
-        stream = await ask(endless.port, "POST", "/v1/translate", {"texts": ["abc head"], "stream": True})
+        short = await ask(server.port, "POST", "/v1/translate", {"texts": ["abc head"], "model": "tiny"})
+        stream = await ask(server.port, "POST", "/v1/translate", {"texts": ["abc head"], "stream": True})
         assert not late.done()
         assert (short.status, b"event: result" in stream.content) == (200, True)
         answer = await late
         assert (answer.status, answer.json["code"]) == (503, "deadline_exceeded")
 
     asyncio.run(both())
-    (name, data), *rest = reversed(events(endless, {**LONG, "stream": True, "timeout": 1.0}))
+    (name, data), *rest = reversed(events(server, {**LONG, "stream": True, "timeout": 1.0}))
     assert (name, data["code"]) == ("error", "deadline_exceeded")
     assert len(rest) > 3
 

@@ -10,7 +10,8 @@ import torch
 from benchmarks.environments import pinned
 from clearhead.versions import has_bfloat16, versions
 
-THREADS = min(2, os.cpu_count() or 1)  # of every system
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+THREADS = min(2, CORES)  # of every system
 NOT_IN_HARDWARE = "not in hardware"
 PEERS = {"JoeyNMT": "joeynmt", "Eole": "eole", "transformers": "transformers"}  # and the package in their environments
 

@@ -16,9 +16,9 @@ ASKS = "What does a second process bring?"
 STEPS, FIRST = 40, 5  # timed from the end of the first few
 TOKENS = 4096  # of a batch, all processes together
 SPEED, DIFFERENCE = Column("target tokens/s", HIGHER), Column("largest difference of a step's loss")
-ABOUT = f"""`clearhead train --preset tiny`, {{corpus}}, batches of {TOKENS:,} tokens, {{steps}} steps, each process
-with one thread: the time from step {FIRST} to the end, data pipeline included. The loss of each step is compared with
-that of one process."""
+ABOUT = f"""`clearhead train --preset tiny`, {{corpus}}, batches of {TOKENS:,} tokens, no dropout, {{steps}} steps,
+each process with one thread: the time from step {FIRST} to the end, data pipeline included. The loss of each step is
+compared with that of one process."""
 
 
 def measure(quick: bool) -> list[Table]:
@@ -45,7 +45,7 @@ def _train(out: Path, processes: int, steps: int) -> tuple[float, list[float]]:
     options = [
         f"training.processes={processes}", "training.threads=1", f"training.steps={steps}", "training.seed=1",
         f"training.tokens_per_batch={TOKENS}", f"training.validate_every={steps}", f"training.save_every={steps}",
-        "training.precision=float32", "training.decode_pairs=1", *corpus.options,
+        "training.precision=float32", "training.decode_pairs=1", "model.dropout=0.0", *corpus.options,
     ]  # fmt: skip
     command = [sys.executable, "-m", "clearhead", "train", "--preset", "tiny", "--out", str(out)]
     command += ["--train", *map(str, corpus.train), "--valid", *map(str, corpus.valid)]

@@ -29,12 +29,13 @@ TOP = 12
 KINDS = {
     "optimizer": ("adam",),
     "attention": ("attention",),
-    "norms": ("layer_norm", "rms_norm"),
-    "matrix products": ("mm", "linear", "mkldnn", "matmul", "bmm"),
-    "loss and softmax": ("softmax", "logsumexp", "nll", "loss", "exp", "scatter"),
-    "choosing": ("topk", "sort", "max", "gather", "where"),
+    "norms": ("layer_norm", "layernorm", "rms_norm"),
+    "matrix products": ("mm", "linear", "mkldnn", "matmul"),
+    "loss and softmax": ("softmax", "logsumexp", "loss", "aten::exp_", "scatter"),
     "dropout": ("random", "bernoulli", "dropout"),
-    "copies": ("copy", "index", "cat", "clone", "fill", "zero", "embedding", "contiguous"),
+    "copies": ("copy", "index", "::cat", "clone", "fill", "zero", "embedding", "contiguous"),
+    "views": ("expand", "view", "strided", "slice", "select", "transpose", "reshape"),
+    "choosing": ("topk", "sort", "max", "gather", "where"),
 }
 
 

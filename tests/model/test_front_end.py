@@ -14,7 +14,7 @@ from torch.testing import assert_close
 from clearhead.decoding import DecodingOptions, search
 from clearhead.model import ModelOptions
 from clearhead.model.front_end import FeatureEmbedding
-from clearhead.model.linear import Linear
+from clearhead.model.linear import Linear, multiply_in
 from clearhead.model.options import RNNOptions, TransformerOptions
 from clearhead.model.transformer import Transformer
 from clearhead.options import from_dict
@@ -93,6 +93,15 @@ def test_beam_of_one_is_greedy_and_masks_come_along(name: str) -> None:
     assert [len(found) for found in greedy] == [1, 1, 1]
     sampled = search(model, src, mask, DecodingOptions(beam=1, n_best=2, temperature=1.0, max_length=7))
     assert [len(found) for found in sampled] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("name", ["transformer-1", "rotary-3", "rnn-1"])
+def test_products_in_bfloat16_are_nearly_the_same(name: str) -> None:
+    model = make_model(SOURCES[name]).eval()
+    (src, mask), tgt = padded([11, 5]), random_ids(2, 3)
+    exact = model(src, mask, tgt)
+    multiply_in(model, torch.bfloat16)
+    assert_close(model(src, mask, tgt).float(), exact, rtol=0, atol=0.15)
 
 
 @pytest.mark.parametrize("name", ["transformer-3", "rnn-3"])

@@ -11,9 +11,11 @@ import pytest
 from clearhead.cli import run
 from clearhead.config import Flags, make_request
 from clearhead.data.batching import make_batch
+from clearhead.engines.native import NativeEngine
 from clearhead.errors import BAD_DATA, MISSING, OK, USAGE, UserError, exit_code_of
 from clearhead.evaluation import error_rates
 from clearhead.evaluation.transcripts import evaluate_transcripts
+from clearhead.serve.engine import load_fast
 from clearhead.training.run import train
 from clearhead.translator import Translator, load
 from clearhead.translator.sources import features_of
@@ -162,6 +164,8 @@ def test_tasks_are_not_mistaken_for_each_other(folder: Path, tmp_path: Path, cle
         assert (code, err.count("\n"), hint.format(asked) in err) == (USAGE, 1, True), err
     with pytest.raises(UserError, match="use clearhead transcribe"):
         load(folder).translate("a b")
+    with pytest.raises(UserError, match="not to translate text or continue text; use clearhead transcribe"):
+        load_fast(folder)  # as `clearhead serve` does
     other = write_model(tmp_path / "model")
     code, _, err = clearhead("transcribe", other, text)
     assert (code, "use clearhead translate" in err, err.count("\n")) == (USAGE, True, 1)
@@ -209,8 +213,6 @@ def test_scores_are_those_of_the_whole_model(folder: Path, melodies: tuple[Path,
     batch = make_batch([(features, target)])
     logits = subject.model.logits(subject.model(batch.src, batch.src_mask, batch.tgt_in)).log_softmax(dim=-1)
     own = logits.gather(2, batch.tgt_out[:, :, None]).sum().item()
-    from clearhead.engines.native import NativeEngine
-
     engine = translator.native()
     assert isinstance(engine, NativeEngine)
     assert sum(engine.score([features], [target])[0]) == pytest.approx(own, abs=1e-3)

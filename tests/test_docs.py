@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -28,7 +29,6 @@ COMMANDS = get_command(cli.app).commands  # type: ignore[attr-defined]
 NOT_RUN = "# not run by the tests"  # the first line of Python that needs what is not here
 VERDICTS = {"holds": "What holds", "holds in part": "What holds in part", "does not hold": "What does not hold"}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-OUTPUT = re.compile(r"^```python\n((?:(?!^```).*\n)*?)```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def text_of(name: str, language: str = "en") -> str:
@@ -287,13 +287,20 @@ def test_the_commands_of_a_page_run(name: str, folder: Path, monkeypatch: pytest
         run_line(line, folder, monkeypatch)
 
 
+def printed(name: str) -> dict[str, str]:
+    """Python blocks that a block of text follows directly, which is what they print."""
+    found = list(BLOCK.finditer(text_of(name)))
+    pairs = [(one, two) for one, two in pairwise(found) if text_of(name)[one.end() : two.start()].isspace()]
+    return {one[2]: two[2] for one, two in pairs if (one[1], two[1]) == ("python", "text")}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in build.PAGES if "```python" in text_of(name)])
 def test_the_python_of_a_page_runs_and_prints_what_it_says(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
-    outputs = dict(OUTPUT.findall(text_of(name)))
+    outputs = printed(name)
     with inside(folder, monkeypatch):
         for kind, body in BLOCK.findall(text_of(name)):
             if kind != "python":

@@ -201,7 +201,7 @@ def some_texts(n: int) -> list[str]:
     return [" ".join([*WORDS[(n + i) % 9 :], f"round {n} text {i}"]) for i in range(53)]
 
 
-def stays(pids: list[int], seconds: float, round_of: Callable[[int], None]) -> list[list[int]]:
+def stays(pids: list[int], seconds: float, round_of: Callable[[int], object]) -> list[list[int]]:
     """That the processes are as large after so long as soon after the start; the pages of each, round by round."""
     until = time.monotonic() + seconds
     rounds = 0

@@ -90,12 +90,12 @@ def test_F42_at_ten_times_its_capacity_the_server_does_what_it_can(slow: Running
     require_only_refusals(answers)
     good = [answer for answer in answers if answer.status == 200]
     refused = sorted(answer.seconds for answer in answers if answer.status == 503)
+    usual = sorted(alive)[len(alive) // 2]  # on a busy machine everything takes longer
     assert len(good) == after[0] - before[0]  # nothing was done in vain,
     assert after[1] - before[1] > 0.8 * took  # and the engine was kept busy
     if SOAK:
         assert len(good) >= 0.8 * CAPACITY * seconds
-        assert refused[len(refused) * 99 // 100] < 0.25
-    usual = sorted(alive)[len(alive) // 2]  # on a busy machine everything takes longer
+        assert refused[len(refused) * 99 // 100] < max(0.25, 10 * usual)
     assert usual < 1.0
     assert refused[len(refused) // 2] < max(0.05, 3 * usual)
     again = time.monotonic()
@@ -201,7 +201,7 @@ def some_texts(n: int) -> list[str]:
     return [" ".join([*WORDS[(n + i) % 9 :], f"round {n} text {i}"]) for i in range(53)]
 
 
-def stays(pids: list[int], seconds: float, round_of: Callable[[int], None]) -> list[list[int]]:
+def stays(pids: list[int], seconds: float, round_of: Callable[[int], object]) -> list[list[int]]:
     """That the processes are as large after so long as soon after the start; the pages of each, round by round."""
     until = time.monotonic() + seconds
     rounds = 0

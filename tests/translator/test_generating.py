@@ -1,12 +1,9 @@
 """A model without a source: trained on plain text by options alone, continued, scored and evaluated."""
 
-import contextlib
+import io
 import itertools
 import json
 import math
-import os
-import pty
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -111,21 +108,37 @@ def test_writing_can_be_stopped_between_its_steps(folder: Path, wishes: Wishes) 
     assert calls == 5
 
 
-def test_on_a_terminal_words_appear_as_they_are_chosen_and_in_a_pipe_all_at_once(folder: Path) -> None:
-    command = [sys.executable, "-m", "clearhead", "generate", str(folder), "abc\n", "--length", "11"]
-    piped = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
-    main, terminal = pty.openpty()
-    process = subprocess.Popen(command, stdout=terminal, stdin=subprocess.DEVNULL)
-    os.close(terminal)
-    came = []
-    with contextlib.suppress(OSError):  # how Linux says that nobody writes there any more
-        while some := os.read(main, 1 << 16):
-            came.append(some)
-    os.close(main)
-    assert process.wait() == 0
-    assert b"".join(came).decode().replace("\r\n", "\n") == piped.stdout
-    assert len(came) > 3
-    assert piped.stdout.startswith("abc\n")
+class Terminal(io.StringIO):
+    """Knows what stood there whenever it was flushed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def isatty(self) -> bool:
+        return True
+
+    def flush(self) -> None:
+        self.seen.append(self.getvalue())
+
+
+def test_on_a_terminal_words_appear_as_they_are_chosen_and_in_a_pipe_all_at_once(
+    folder: Path, clearhead: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["generate", str(folder), "abc\n", "--length", "11"]
+    code, piped, _ = clearhead(*command)
+    assert (code, piped.startswith("abc\n")) == (OK, True)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert run(command) == OK
+    assert terminal.getvalue() == piped
+    seen = list(dict.fromkeys(terminal.seen))
+    assert len(seen) > 3
+    assert all(piped.startswith(one) for one in seen)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert run([*command, "--beam", "3"]) == OK
+    assert len(set(terminal.seen) - {terminal.getvalue()}) == 1  # all of it, then the end of the line
 
 
 def test_perplexity_is_that_of_the_scores(folder: Path, text: Path, clearhead: Command) -> None:

@@ -10,7 +10,7 @@ const ticked = new Set(); // heads to be switched off, as [kind, layer, head] in
 const begun = ({ steps, target }) => steps.slice(0, target.begun).map((step) => step.chosen);
 
 function headsText(off) {
-  return off.map(([kind, layer, head]) => CH.headName({ kind, layer, head })).join(t("list.comma"));
+  return off.map(([kind, layer, head]) => CH.headName({ kind, layer, head })).join(t("what_if.and"));
 }
 
 // What was changed in the trace that is seen, what came of it, and the way back

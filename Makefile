@@ -4,9 +4,11 @@ BIN := .venv/bin
 # The package itself for `demo`, the development tools on top for everything else.
 USER := .venv/.installed
 DEV := .venv/.installed-dev
-# A browser and Chinese letters for the tests of pages, which skip and say so where these cannot be installed.
+# A browser and Chinese letters for the tests of pages, which skip and say so where these cannot be installed; and a voice
+# for the tests of speech, likewise.
 BROWSER := .venv/.browser
-# Fonts of several makers for the tests of pictures, which skip and say so without them.
+VOICE := .venv/.voice
+# Fonts of several makers for the tests of pictures, likewise.
 FONTS := .venv/.fonts
 
 .PHONY: demo test unit check format bench docs soak clean
@@ -14,7 +16,7 @@ FONTS := .venv/.fonts
 demo: $(USER)            ## train on the built-in task and show what it learned
 	$(BIN)/clearhead demo
 
-test: check $(BROWSER) $(FONTS)   ## style, types and all tests: the quick ones side by side, then those that start processes
+test: check $(BROWSER) $(VOICE) $(FONTS)  ## style, types and all tests: the quick ones side by side, then those that start processes
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow"
 	$(BIN)/pytest -m slow
 
@@ -36,7 +38,7 @@ bench: $(DEV)            ## measure, side by side with the peers; writes benchma
 docs: $(USER)            ## write the generated pages of docs/ anew
 	$(BIN)/python -m docs.generate
 
-soak: check $(BROWSER) $(FONTS)   ## the long way: full sweeps of the faults, five million pairs, all measurements
+soak: check $(BROWSER) $(VOICE) $(FONTS)  ## the long way: full sweeps of the faults, five million pairs, all measurements
 	CLEARHEAD_SOAK=1 $(BIN)/pytest
 	$(BIN)/python -m benchmarks.prepare_large 5000000
 	$(BIN)/python -m benchmarks
@@ -54,6 +56,11 @@ $(USER): pyproject.toml constraints.txt | .venv/bin/python
 $(BROWSER): | .venv/bin/python
 	command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
 		chromium fonts-wqy-microhei >/dev/null; } || echo "chromium cannot be installed: tests of pages will be skipped"
+	touch $@
+
+$(VOICE): | .venv/bin/python
+	command -v espeak-ng >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
+		espeak-ng >/dev/null; } || echo "espeak-ng cannot be installed: tests of spoken corpora will be skipped"
 	touch $@
 
 $(FONTS): | .venv/bin/python

@@ -93,14 +93,19 @@ def demo(out: Out = Path("demo-run")) -> int:
 
 @app.command(
     epilog="Examples: clearhead train --train train.en train.de --out my-run   |   "
-    "clearhead train recipe.toml --train pairs.tsv --minutes 15 --out my-run --set model.heads=8"
+    "clearhead train recipe.toml --train pairs.tsv --minutes 15 --out my-run --set model.heads=8   |   "
+    "clearhead train speech-digits --train recordings.tsv --out my-ear"
 )
 def train(
     recipe: Annotated[str | None, typer.Argument(help="A TOML file, or the name of a shipped recipe.")] = None,
     out: Out = Path("run"),
     train_files: Annotated[
         TwoFiles | None,
-        typer.Option("--train", metavar="SRC TGT", help="Two files, or one .tsv or .jsonl; .gz and .zst too."),
+        typer.Option(
+            "--train",
+            metavar="SRC TGT",
+            help="Two files, or one .tsv or .jsonl; .gz and .zst too. Of speech a manifest.",
+        ),
     ] = None,
     valid_files: Annotated[
         TwoFiles | None,
@@ -277,11 +282,11 @@ def check(
 
 @app.command(
     epilog="Examples: clearhead evaluate my-run test.en test.de   |   "
-    "clearhead evaluate my-run test.en test.de --baseline other-run --json"
+    "clearhead evaluate my-run test.en test.de --baseline other-run --json   |   clearhead evaluate my-ear test.tsv"
 )
 def evaluate(
     model: Annotated[Path, typer.Argument(help="A run folder or a model folder.")],
-    files: Annotated[list[Path], typer.Argument(metavar="SRC REF", help="Two files, or one .tsv or .jsonl.")],
+    files: Annotated[list[Path], typer.Argument(metavar="SRC REF", help="Two files, or one .tsv, .jsonl or manifest.")],
     baseline: Annotated[
         list[Path] | None,
         typer.Option(metavar="MODEL", help="Another model to compare with, with p-values; may be given often."),

@@ -146,6 +146,8 @@ def _apply_set(text: str, merged: dict[str, dict[str, Any]], preset: str | None)
     if section not in SECTIONS:
         raise ValueError(f"--set {text!r}: there is no section {section!r}{nearest(section, dict.fromkeys(SECTIONS))}")
     merged[section][key] = parse_value(value.strip())
+    if name.strip() == "training.steps":
+        merged["training"].pop("minutes", None)  # a time that the recipe or a flag gives would decide them otherwise
     return preset
 
 

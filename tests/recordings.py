@@ -28,22 +28,23 @@ def tone(hertz: float, seconds: float, rate: int = 16_000) -> np.ndarray:
     return np.sin(2 * np.pi * hertz * np.arange(round(seconds * rate)) / rate)
 
 
-def melody(word: str, rate: int = 8_000) -> np.ndarray:
-    """A tone for each letter, with a rest after it."""
+def melody(words: str, rate: int = 8_000) -> np.ndarray:
+    """A tone for each word, with a rest after it, and the same noise always."""
     rest = np.zeros(round(0.04 * rate))
-    return np.concatenate([part for letter in word for part in (tone(TONES[letter], LENGTH, rate), rest)])
+    tones = np.concatenate([part for word in words.split() for part in (tone(TONES[word], LENGTH, rate), rest)])
+    return 0.9 * tones + np.random.default_rng(2).normal(0, 0.005, len(tones))
 
 
 def write_melodies(folder: Path, count: int, seed: int = 3) -> Path:
-    """A manifest of words of one to three letters, and their recordings, each of another loudness."""
+    """A manifest of one to three different words, and their recordings, each of another loudness."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
     lines = ["path\ttext\n"]
     for number in range(count):
-        word = "".join(rng.choice(list(TONES), rng.integers(1, 4)))
-        samples = melody(word) * rng.uniform(0.2, 0.9)
+        words = " ".join(rng.permutation(list(TONES))[: rng.integers(1, 4)])
+        samples = melody(words) * rng.uniform(0.2, 1.0)
         write_wav(folder / f"{number}.wav", samples + rng.normal(0, 0.005, len(samples)), 8_000)
-        lines.append(f"{number}.wav\t{word}\n")
+        lines.append(f"{number}.wav\t{words}\n")
     (folder / "melodies.tsv").write_text("".join(lines), encoding="utf-8")
     return folder / "melodies.tsv"
 

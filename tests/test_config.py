@@ -58,6 +58,13 @@ def test_flags_beat_the_recipe(recipe: Path) -> None:
     assert request.training.steps == 11
 
 
+def test_steps_that_are_set_beat_the_minutes_of_recipe_and_flag(recipe: Path) -> None:
+    request = make_request(str(recipe), Flags(minutes=1.5), ["training.steps=5"])
+    assert (request.training.steps, request.training.minutes) == (5, None)
+    request = make_request(str(recipe), Flags(), ["training.steps=5", "training.minutes=2"])
+    assert (request.training.steps, request.training.minutes) == (5, 2.0)
+
+
 def test_set_beats_flags_and_recipe(recipe: Path) -> None:
     sets = ["preset=base", "training.processes=5", "training.steps = 13", "model.heads=4", "decoding.beam=7"]
     request = make_request(str(recipe), Flags(preset="tiny", processes=2), sets)

@@ -172,7 +172,9 @@ def add_and_norm(residual: Residual, x: Tensor, y: Tensor) -> Tensor:
 def source_embedding(model: Transformer, src: Tensor) -> Tensor:
     """Embedding · √D + sinusoids, without the model's help."""
     D = model.options.width
-    return model.source_embedding.weight[src] * math.sqrt(D) + sinusoidal(torch.arange(src.shape[1]), D)
+    return model.get_parameter("source_embedding.weight")[src] * math.sqrt(D) + sinusoidal(
+        torch.arange(src.shape[1]), D
+    )
 
 
 # Note 000: multi-head attention, the stacked encoder and decoder, the RNN that they replace
@@ -310,7 +312,9 @@ def gradient_growth(norm: str, skip: bool) -> float:
         torch.manual_seed(seed)
         model = Transformer(replace(PAPER, encoder_blocks=blocks, norm=norm, skip=skip)).eval()
         output = model.read(*one_sentence(7))
-        (of_embedding,) = torch.autograd.grad((output * torch.randn_like(output)).sum(), model.source_embedding.weight)
+        (of_embedding,) = torch.autograd.grad(
+            (output * torch.randn_like(output)).sum(), model.get_parameter("source_embedding.weight")
+        )
         return float(of_embedding.norm())
 
     return median(gradient(13, seed) / gradient(1, seed) for seed in range(5))
@@ -703,7 +707,7 @@ def test_note_002_position_vector_is_added_to_the_word_vector(positions: str) ->
     D = PAPER.width
     with watched([encoder_blocks(model)[0].attention.projections]) as calls:
         model.read(src, mask)
-    added = calls[0].inputs[0][0] - model.source_embedding.weight[src[0]] * math.sqrt(D)
+    added = calls[0].inputs[0][0] - model.get_parameter("source_embedding.weight")[src[0]] * math.sqrt(D)
     turns = [[i / 10000 ** (2 * (j // 2) / D) for j in range(D)] for i in range(5)]
     by_sines = [[math.cos(turn) if j % 2 else math.sin(turn) for j, turn in enumerate(row)] for row in turns]
     learned = model.source_positions.rule.table.weight[:5] if isinstance(model.source_positions.rule, Learned) else None

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from typer.main import get_command
 
 from clearhead.cli import app
 from docs.generate import PAGE, page
+from tests.recordings import write_melodies
 
 ROOT = Path(__file__).parent.parent
 READMES = ["README.md", "README.zh-CN.md"]
@@ -55,6 +57,11 @@ def write_files(folder: Path) -> None:
         for side, language in enumerate(("en", "de")):
             text = "".join(f"{pair[side]}\n" for pair in pairs)
             (folder / f"{name}.{language}").write_text(text, encoding="utf-8")
+    for name in ("train", "valid", "test"):  # in place of what espeak-ng speaks
+        manifest = write_melodies(folder / "spoken" / name, 23)
+        lines = manifest.read_text(encoding="utf-8").splitlines(keepends=True)[1:]
+        (folder / "spoken" / f"{name}.tsv").write_text("".join(f"{name}/{line}" for line in lines), encoding="utf-8")
+        shutil.copy(manifest.with_name("0.wav"), manifest.with_name("00000.wav"))
     (folder / "text.txt").write_text("".join(f"{source}\n" for source, _ in pairs), encoding="utf-8")
     write_pictures(folder / "pictures")
 

@@ -29,7 +29,7 @@ class Reader:
 
 
 def _times(steps: int, stride: int, options: DataOptions) -> list[str]:  # noqa: ARG001 (readers are alike)
-    return [f"{step * SHIFT:.2f} s" for step in range(0, steps, stride)]
+    return [f"{step * SHIFT:.2f}s" for step in range(0, steps, stride)]
 
 
 def _rows(steps: int, stride: int, options: DataOptions) -> list[str]:  # noqa: ARG001

@@ -76,10 +76,12 @@ def make_corpus(folder: Path, sizes: Sizes, seed: int = 1) -> None:
 
 
 def sentence(rng: random.Random) -> str:
-    """Three to seven digits, or a date."""
+    """One to seven digits, or a date or a part of it: from what is short a model learns where to listen."""
     if rng.random() < 0.5:
-        return " ".join(rng.choices(DIGITS.split(), k=rng.randint(3, 7)))
-    return f"{rng.choice(MONTHS.split())} {ordinal(rng.randint(1, 31))} {year(rng.randint(1950, 2049))}"
+        return " ".join(rng.choices(DIGITS.split(), k=rng.randint(1, 7)))
+    day = f"{rng.choice(MONTHS.split())} {ordinal(rng.randint(1, 31))}"
+    written = year(rng.randint(1950, 2049))
+    return rng.choice([f"{day} {written}", f"{day} {written}", day, written])
 
 
 def ordinal(number: int) -> str:

@@ -5,6 +5,7 @@ import pytest
 
 from clearhead.data.masking import hide_parts
 from clearhead.data.options import DataOptions
+from clearhead.options import from_dict
 
 FEATURES = np.random.default_rng(1).normal(1, 0.1, (53, 11)).astype(np.float32)
 
@@ -57,7 +58,7 @@ def test_masks_follow_from_the_seed() -> None:
 )
 def test_options_that_mean_nothing_are_refused(name: str, value: int) -> None:
     with pytest.raises(ValueError, match=f"{name} is {value}; expected at least"):
-        DataOptions(**{name: value})
+        from_dict(DataOptions, {name: value}, "data")
 
 
 def test_no_subwords_are_dropped_of_numbers() -> None:

@@ -36,8 +36,9 @@ def copy_stacks(ours: Transformer, theirs: nn.Transformer) -> None:
     ours.decoder_norm.load_state_dict(theirs.decoder.norm.state_dict())
 
 
-def embed(ids: Tensor, embedding: nn.Embedding) -> Tensor:
+def embed(ids: Tensor, embedding: nn.Module) -> Tensor:
     """Paper 3.4 and 3.5, written out: torch.nn.Transformer begins after this."""
+    assert isinstance(embedding, nn.Embedding)
     width = embedding.embedding_dim
     return embedding(ids) * width**0.5 + sinusoidal(torch.arange(ids.shape[1]), width)
 

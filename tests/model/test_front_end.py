@@ -3,7 +3,7 @@
 B sentences, S steps, F features, D width.
 """
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -14,18 +14,22 @@ from torch.testing import assert_close
 from clearhead.decoding import DecodingOptions, search
 from clearhead.model import ModelOptions
 from clearhead.model.front_end import FeatureEmbedding
+from clearhead.model.linear import Linear, multiply_in
 from clearhead.model.options import RNNOptions, TransformerOptions
+from clearhead.model.transformer import Transformer
+from clearhead.options import from_dict
 from tests.samples import LSTM, PAPER, TARGET_WORDS, make_model, random_ids
 
 FEATURES = 5
+KINDS: dict[str, ModelOptions] = {
+    "transformer": replace(PAPER, norm="pre"),
+    "rotary": replace(PAPER, positions="rotary"),
+    "rnn": LSTM,
+    "rnn-context": replace(LSTM, attention=False),
+}
 SOURCES: dict[str, ModelOptions] = {
     f"{name}-{strides}": replace(options, features=FEATURES, strides=strides)
-    for name, options in {
-        "transformer": replace(PAPER, norm="pre"),
-        "rotary": replace(PAPER, positions="rotary"),
-        "rnn": LSTM,
-        "rnn-context": replace(LSTM, attention=False),
-    }.items()
+    for name, options in KINDS.items()
     for strides in (0, 1, 3)
 }
 
@@ -56,6 +60,7 @@ def test_a_convolution_is_torchs(steps: int) -> None:
         torch.nn.init.normal_(parameter)
     src = torch.randn(2, steps, FEATURES)
     (convolution,) = front_end.convolutions
+    assert isinstance(convolution, Linear)
     kernel = convolution.weight.view(7, 3, FEATURES).transpose(1, 2)  # (D, F, window)
     theirs = nnf.conv1d(src.transpose(1, 2), kernel, convolution.bias, stride=2, padding=1).transpose(1, 2)
     expected = nnf.linear(nnf.gelu(theirs), front_end.projection.weight, front_end.projection.bias)
@@ -67,6 +72,7 @@ def test_a_convolution_is_torchs(steps: int) -> None:
 @pytest.mark.parametrize(("strides", "left"), [(0, 11), (1, 6), (2, 3), (3, 2)])
 def test_each_convolution_halves_the_steps(strides: int, left: int) -> None:
     model = make_model(replace(PAPER, features=FEATURES, strides=strides))
+    assert isinstance(model, Transformer)
     src, mask = padded([11, 4])
     assert model.read(src, mask).shape == (2, left, PAPER.width)
     state = model.encode(src, mask)
@@ -87,6 +93,15 @@ def test_beam_of_one_is_greedy_and_masks_come_along(name: str) -> None:
     assert [len(found) for found in greedy] == [1, 1, 1]
     sampled = search(model, src, mask, DecodingOptions(beam=1, n_best=2, temperature=1.0, max_length=7))
     assert [len(found) for found in sampled] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("name", ["transformer-1", "rotary-3", "rnn-1"])
+def test_products_in_bfloat16_are_nearly_the_same(name: str) -> None:
+    model = make_model(SOURCES[name]).eval()
+    (src, mask), tgt = padded([11, 5]), random_ids(2, 3)
+    exact = model(src, mask, tgt)
+    multiply_in(model, torch.bfloat16)
+    assert_close(model(src, mask, tgt).float(), exact, rtol=0, atol=0.15)
 
 
 @pytest.mark.parametrize("name", ["transformer-3", "rnn-3"])
@@ -117,6 +132,8 @@ def test_options_that_make_no_model_are_refused(base: TransformerOptions | RNNOp
         replace(base, features=0)
     with pytest.raises(ValueError, match="a source of 3 features has no words"):
         replace(base, features=3, tied="all", source_vocabulary=TARGET_WORDS)
-    without = {"encoder_blocks": 0} if isinstance(base, TransformerOptions) else {"encoder": False}
+    base = replace(base, tied="all", source_vocabulary=TARGET_WORDS)
+    without = "encoder_blocks" if isinstance(base, TransformerOptions) else "encoder"
+    values = {**asdict(base), "features": 3, without: type(getattr(base, without))(0)}
     with pytest.raises(ValueError, match="without an encoder no source is read"):
-        replace(base, features=3, tied="all", source_vocabulary=TARGET_WORDS, **without)  # type: ignore[arg-type]
+        from_dict(type(base), values, "model")

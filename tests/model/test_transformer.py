@@ -123,6 +123,7 @@ LARGE = TransformerOptions(
 def test_weights_begin_as_the_file_says(tied: str) -> None:
     model = Transformer(replace(LARGE, tied=tied))
     for embedding in (model.source_embedding, model.target_embedding):
+        assert isinstance(embedding, nn.Embedding)
         assert embedding.weight.std().item() == pytest.approx(LARGE.width**-0.5, rel=0.03)
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):

@@ -108,7 +108,8 @@ def _servers(model: Path, scratch: Path, errors: dict[str, str]) -> dict[str, Se
         errors[FASTAPI] = str(error)
     try:
         python = str(python_of("libretranslate"))
-        write_argos_package(scratch, Path(form), Path(pieces), sample().languages)
+        for pair in (sample().languages, sample().languages[::-1]):  # with less than two it asks the network for more
+            write_argos_package(scratch, Path(form), Path(pieces), pair)
         command = [python, "-m", "libretranslate.main", "--port", "5314", "--disable-web-ui"]
         settings = {"ARGOS_PACKAGES_DIR": str(scratch), "ARGOS_CHUNK_TYPE": "NONE", "LT_UPDATE_MODELS": "false"}
         servers[LIBRETRANSLATE] = Server(command, 5314, settings)
@@ -121,7 +122,7 @@ def _beam(model: Path) -> str:
     return str(read_config(model).get("decoding", {}).get("beam", 5))
 
 
-def write_argos_package(packages: Path, form: Path, sentencepiece: Path, pair: tuple[str, str]) -> None:
+def write_argos_package(packages: Path, form: Path, sentencepiece: Path, pair: tuple[str, ...]) -> None:
     """As argospm installs it: a folder with metadata, the CTranslate2 model and the SentencePiece model."""
     source, target = pair
     folder = packages / f"translate-{source}_{target}-1_0"

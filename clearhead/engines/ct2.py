@@ -10,6 +10,7 @@ One worker per core, each of one thread: for many sentences on two cores that wa
 worker of two threads. CTranslate2 has one setting per translator, so a single sentence has one thread too.
 """
 
+import atexit
 import contextlib
 import json
 import os
@@ -18,6 +19,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from clearhead.convert.ctranslate2 import MADE_OF
 from clearhead.data.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES
@@ -59,6 +61,7 @@ class Ct2Engine:
         self._translator = ctranslate2.Translator(
             str(form), device="cpu", inter_threads=self.workers, intra_threads=1, max_queued_batches=-1
         )
+        _RUNNING.add(self)
         self._source_tokens, self._target_tokens = _vocabularies(form)
         self._target_ids = {token: i for i, token in enumerate(self._target_tokens)}
         self.longest: int | None = _read(form / MADE_OF)["longest"]  # tokens of a source or target, EOS counted
@@ -111,6 +114,10 @@ class Ct2Engine:
             for result in results:
                 if result.token != SPECIAL_PIECES[EOS]:
                     yield self._target_ids[result.token]
+
+    def close(self) -> None:
+        """Wait for CTranslate2's threads and end them; nothing can be asked afterwards."""
+        self._translator = None
 
     # -- what is asked of CTranslate2 -------------------------------------------------------------------------------
 
@@ -241,6 +248,16 @@ class Ct2Engine:
             for i in unscored:
                 found[i] = sorted(found[i], key=lambda h: -h.score)[: options.n_best]
         return found
+
+
+# Threads that still hold a callback of Python's when the interpreter ends would take the process down with them.
+_RUNNING: "WeakSet[Ct2Engine]" = WeakSet()
+
+
+@atexit.register
+def _end_threads() -> None:
+    for engine in _RUNNING:
+        engine.close()
 
 
 def _is_whole(target: list[int], job: Job) -> bool:

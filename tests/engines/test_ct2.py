@@ -88,6 +88,20 @@ def test_steps_are_greedy_search_word_by_word(limit: int, both: Both) -> None:
     assert ours == texts(both[0].translate(sources, DecodingOptions(beam=1, max_length=limit)))
 
 
+STEPS = """
+import sys
+from pathlib import Path
+from clearhead.engines.ct2 import Ct2Engine
+engine = Ct2Engine(Path(sys.argv[1]))
+list(engine.steps([5, 6, 7], 7))
+"""
+
+
+def test_a_program_that_took_steps_ends_in_peace(both: Both) -> None:
+    for _ in range(7):  # without an end of its threads it was aborted in two of three runs
+        subprocess.run([sys.executable, "-c", STEPS, both[1].form], check=True, capture_output=True)
+
+
 def test_steps_can_be_left_early(both: Both) -> None:
     for engine in both:
         talkative = next(source for source in some_sources(31) if len(list(engine.steps(source, 40))) > 3)

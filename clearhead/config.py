@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,17 @@ def _merge(
         preset = _apply_set(text, merged, preset)
     if preset is not None and preset not in SIZES:
         raise ValueError(f"preset is {preset!r}{nearest(str(preset), SIZES)}")
-    return preset, merged
+    return preset, {**merged, "model": _of_its_kind(merged["model"], options, preset)}
+
+
+def _of_its_kind(values: dict[str, Any], recipe: Mapping[str, Any], preset: str | None) -> dict[str, Any]:
+    """Without the recipe's options for a model of another kind than the one that is asked for in its place."""
+    theirs = recipe.get("preset")
+    if preset is None or theirs not in SIZES or kind_of(SIZES[theirs]) == kind_of(SIZES[preset]):
+        return values
+    known = {field.name for field in fields(SIZES[preset])}
+    left_out = {name for name, value in recipe.get("model", {}).items() if name not in known and values[name] == value}
+    return {name: value for name, value in values.items() if name not in left_out}
 
 
 def _check_keys(options: Mapping[str, Any]) -> None:

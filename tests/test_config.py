@@ -138,6 +138,14 @@ def test_presets_have_their_own_options() -> None:
     assert "model has no option 'layers'" in str(refused(flags=Flags(preset="tiny"), sets=("model.layers=4",)))
 
 
+def test_a_preset_of_another_kind_takes_what_it_knows_of_a_recipe() -> None:
+    """The recipe's own model is a Transformer; --set still must name what there is."""
+    request = make_request("stdlib", Flags(preset="rnn"), ["model.layers=1"])
+    assert request.model == {"dropout": 0.1, "layers": 1}
+    with pytest.raises(UserError, match="no option 'norm'"):
+        make_request("stdlib", Flags(preset="rnn"), ["model.norm=post"])
+
+
 def test_an_unknown_preset_is_refused() -> None:
     assert "preset is 'large'; it has" in str(refused(flags=Flags(preset="large")))
 

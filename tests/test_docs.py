@@ -215,7 +215,7 @@ def test_every_option_that_is_shown_exists(name: str) -> None:
     inline = [code for code in re.findall(r"`(clearhead [^`\n]+)`", text_of(name)) if "…" not in code]
     for line in shell_lines(f"docs/{name}.md") + shown_lines(name) + inline:
         for command, *arguments in calls(line):
-            if command.startswith("-") or (command == "transcribe" and command not in COMMANDS):
+            if command.startswith("-"):
                 continue
             known = {option for parameter in COMMANDS[command].params for option in parameter.opts}
             used = {word.split("=")[0] for word in arguments if re.match(r"--?[a-z]", word)}

@@ -221,11 +221,13 @@ class _Scale:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Powers of ten, or of two where there are hardly any of those."""
+    """Powers of ten, or of two where there are hardly any of those, or the ends where there is none."""
     decades = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
     if len(decades) >= 3:
         return [10.0**power for power in decades[:: math.ceil(len(decades) / 6)]]
     doublings = range(math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9) + 1)
+    if not doublings:
+        return [low, high]
     return [2.0**power for power in doublings[:: math.ceil(len(doublings) / 7)]]
 
 

@@ -105,3 +105,9 @@ def test_pictures_side_by_side_keep_their_content() -> None:
 )
 def test_ticks_are_short(value: float, text: str) -> None:
     assert tick_text(value) == text
+
+
+def test_a_logarithmic_axis_shorter_than_a_doubling_shows_its_ends() -> None:
+    svg = line_plot([Curve("a", [(1.0, 1.1), (2.0, 1.3)])], Axes(log_y=True))
+    assert ">1.1<" in svg
+    assert ">1.3<" in svg

@@ -28,7 +28,7 @@ def make_random(sizes: Sizes, pieces: str, folder: Path) -> None:
     write_vocabulary(folder, [processor.id_to_piece(i) for i in range(4, len(processor))])
     for name in ("train.src", "train.tgt", "valid.src", "valid.tgt"):
         (folder / name).write_text("a\n", encoding="utf-8")
-    schedule = {"learning_rate": sizes.rate, "batch_size": 64}
+    schedule = {"learning_rate": sizes.rate, "batch_size": 64, "bucket_size": 8}
     train(TrainConfig(**training_options(sizes, folder, folder, 1, schedule)), -1)
 
 

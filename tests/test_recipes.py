@@ -1,4 +1,4 @@
-"""The recipes whose corpora a machine makes itself, in full: in `make soak` alone, about twenty minutes on two cores."""
+"""Recipes whose corpora a machine makes itself, in full: in `make soak` alone, about twenty minutes on two cores."""
 
 import json
 import os

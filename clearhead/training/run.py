@@ -38,7 +38,7 @@ from clearhead.errors import (
 from clearhead.model import SIZES, build
 from clearhead.options import from_dict
 from clearhead.progress import progress
-from clearhead.translator.guards import has_letters
+from clearhead.translator.guards import has_letters, is_repetitive
 from clearhead.translator.tasks import DOES
 
 from .distributed import Team, die_with_parent, is_member, join, launch
@@ -58,6 +58,7 @@ MAY_CHANGE = {f"training.{name}" for name in (*NOT_THE_STEP.split(), "micro_toke
 # Validation pairs translated at the end, for the scores and for their calibration: so many times those of each
 # validation, which keeps the cost in proportion and does not depend on the machine, but no more than are of use.
 CALIBRATED, MOST_CALIBRATED = 5, 1000
+LOOKED_AT, NATURAL = 1000, 0.01  # validation pairs; a share of repetitive targets above which they are no accident
 
 
 def train(request: Request, out: Path) -> int:
@@ -300,6 +301,7 @@ def _finish(out: Path, settings: Settings, plan: Plan, prepared: Prepared, comma
     if prepared.has_source:
         about |= {name: value for name, value in scores.numbers().items() if name in ("bleu", "wer", "cer")}
     about["translates_digits"] = any(_puts_figures_into_words(sample) for sample in samples)
+    about["repeats"] = repeats_itself(prepared)
     write_model(out, settings, plan, model, about, calibrate(samples, prepared))
     _write_ct2_form(out)
     found = str(scores) if prepared.has_source else f"perplexity {math.exp(losses[chosen]):.2f}"
@@ -318,6 +320,16 @@ def _write_ct2_form(out: Path) -> None:
             reason = str(error)
     if reason:
         say(out, f"no fast form (ct2) was made: {reason}")
+
+
+def repeats_itself(prepared: Prepared) -> bool:
+    """Whether right targets look like running in circles, as orders to a robot do: then that is no sign of trouble."""
+    sources, targets = prepared.valid_source.ids, prepared.valid_target.ids
+    if not prepared.has_source or prepared.source.scale is not None:
+        return False
+    rows = range(min(len(targets), LOOKED_AT))
+    found = sum(is_repetitive(sources[row].tolist(), targets[row].tolist()) for row in rows)
+    return found > NATURAL * len(rows)
 
 
 def _puts_figures_into_words(sample: Sample) -> bool:

@@ -66,7 +66,8 @@ class Translator:
         data = from_dict(DataOptions, config.get("data", {}), "data")
         self._longest = min(data.max_tokens, self._most_positions)
         self._known = _known(source_tokenizer) if data.tokenizer != "words" else 0
-        self._translates_digits = bool(config.get("about", {}).get("translates_digits"))
+        about = config.get("about", {})
+        self._translates_digits, self._repeats = bool(about.get("translates_digits")), bool(about.get("repeats"))
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -308,7 +309,7 @@ class Translator:
             piece.stays = self._loses_digits(text, best, options)
         elif piece.first_try:
             said = _better(piece.first_try, said)
-        elif guards.is_repetitive(best.decoded.source, best.decoded.target):
+        elif not self._repeats and guards.is_repetitive(best.decoded.source, best.decoded.target):
             plan.warnings.add("repetition")
             piece.first_try = said
             return [piece]

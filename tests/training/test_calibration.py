@@ -6,13 +6,14 @@ import pytest
 
 from clearhead.checkpoint.model import load_model
 from clearhead.checkpoint.model_folder import find_model, read_config
-from clearhead.data.prepare import open_prepared
+from clearhead.data.options import DataOptions
+from clearhead.data.prepare import open_prepared, prepare
 from clearhead.decoding.calibration import Calibration
 from clearhead.engines.native import NativeEngine
 from clearhead.evaluation.calibration import SPARE, fit_calibration, length_limit
 from clearhead.failpoint import FailpointError
 from clearhead.options import from_dict
-from clearhead.training.run import _puts_figures_into_words, read_run
+from clearhead.training.run import _puts_figures_into_words, read_run, repeats_itself
 from clearhead.training.validation import Sample
 
 from .conftest import Straight
@@ -55,3 +56,15 @@ def test_an_unfinished_model_is_not(toy: Toy, tmp_path: Path, monkeypatch: pytes
 )
 def test_a_model_may_put_figures_into_words(source: str, reference: str, expected: bool) -> None:
     assert _puts_figures_into_words(Sample(source, reference, "", 0.0)) == expected
+
+
+@pytest.mark.parametrize(("order", "repeats"), [("JUMP " * 24, True), ("JUMP LOOK", False)])
+def test_targets_that_repeat_themselves_are_noticed(order: str, repeats: bool, tmp_path: Path) -> None:
+    """As those of SCAN do: `jump around right thrice` is the same few steps again and again."""
+    for name, line in (("cmd", "jump right {}"), ("act", order.strip() + " {}")):
+        text = "".join(line.format(number % 7) + "\n" for number in range(97))
+        (tmp_path / f"train.{name}").write_text(text, encoding="utf-8")
+    files = [tmp_path / "train.cmd", tmp_path / "train.act"]
+    options = DataOptions(tokenizer="words", max_ratio=50.0)
+    prepared = prepare(files, files, options, 1, tmp_path / "cache", lambda *_: None)
+    assert repeats_itself(prepared) == repeats

@@ -467,6 +467,14 @@ def test_F39_repetition_is_decoded_again_and_told() -> None:
     assert [options.block_ngrams for options, _ in engine.seen] == [0, 0, 4]
 
 
+def test_F39_a_model_whose_targets_repeat_themselves_is_believed() -> None:
+    by = stub_translator(StubEngine(loops))
+    config = {**by.config, "about": {"repeats": True}}
+    (found,) = Translator(by.engine, TOKENIZER, TOKENIZER, by.decoding, config).alternatives("six")[0]
+    assert found.text.startswith("no no no no no no no")
+    assert found.warnings == ()
+
+
 def test_F39_the_better_of_both_is_kept() -> None:
     first, second = TOKENIZER.encode("no " * 30), TOKENIZER.encode("yes " * 30)
     for score, kept in ((-0.4, "yes "), (-0.6, "no ")):

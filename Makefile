@@ -18,7 +18,7 @@ demo: $(USER)            ## train on the built-in task and show what it learned
 
 test: check $(EXTRAS)    ## style, types and all tests: the quick ones side by side, then those that start processes
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow"
-	$(BIN)/pytest -m slow
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m slow
 
 unit: $(DEV)             ## the tests that take under a minute together
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto -m "not slow"

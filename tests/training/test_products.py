@@ -117,8 +117,8 @@ def test_the_loss_is_per_token_that_was_really_there(toy: Toy, tmp_path: Path, m
     """Subword dropout makes more tokens than the batches were counted by."""
     expected: list[float] = []
 
-    def spy(model: Any, batches: Any, smoothing: float, tokens: int) -> torch.Tensor:
-        loss = backward(model, batches, smoothing, tokens)
+    def spy(model: Any, batches: Any, smoothing: float, tokens: int, agreement: float) -> torch.Tensor:
+        loss = backward(model, batches, smoothing, tokens, agreement)
         real_tokens = sum(batch.tokens for batch in batches)
         assert real_tokens > tokens
         expected.append(float(loss) * tokens / real_tokens)

@@ -41,7 +41,7 @@ docs: $(USER)            ## write the generated pages of docs/ and the READMEs' 
 	$(BIN)/python -m docs.build
 
 soak: check $(EXTRAS)    ## the long way: full sweeps of the faults, five million pairs, all measurements
-	CLEARHEAD_SOAK=1 $(BIN)/pytest
+	CLEARHEAD_SOAK=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 	$(BIN)/python -m benchmarks.prepare_large 5000000
 	$(BIN)/python -m benchmarks
 

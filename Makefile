@@ -32,7 +32,7 @@ format: $(DEV)           ## apply the formatting and the safe lint fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(DEV)            ## measure, side by side with the peers, in .bench/; QUICK=1 takes under five minutes
+bench: $(DEV)            ## measure, side by side with the peers, in .bench/; QUICK=1: a quick look
 	$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
 docs: $(USER)            ## write the generated pages of docs/ and the READMEs' table anew, and the site: build/site/index.html

@@ -35,7 +35,7 @@ SLOW = ("race", "precision")  # left out of a quick look
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("questions", nargs="*", metavar="QUESTION", help=", ".join(QUESTIONS))
-    parser.add_argument("--quick", action="store_true", help=f"under five minutes; without {' and '.join(SLOW)}")
+    parser.add_argument("--quick", action="store_true", help=f"a few minutes; without {' and '.join(SLOW)}")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     unknown = [name for name in arguments.questions if name not in QUESTIONS]

@@ -57,6 +57,23 @@ def test_stacked_matrices_move_as_each_would_alone() -> None:
         torch.testing.assert_close(new, old - step)
 
 
+def test_the_second_step_remembers_the_first() -> None:
+    """By hand: m = 0.95 m + 0.05 g, and the step is along 0.05 g + 0.95 m."""
+    model = make_model(replace(PAPER, dropout=0.0))
+    weight = dict(model.named_parameters())["decoder.0.feed_forward.outer.weight"]
+    optimizer = Muon(model, (0.9, 0.98), 1e-9)
+    set_rate(optimizer, 0.01)
+    torch.manual_seed(7)
+    first, second = torch.randn(2, *weight.shape)
+    for gradient in (first, second):
+        before = weight.detach().clone()
+        weight.grad = gradient.clone()
+        optimizer.step()
+    momentum = 0.95 * 0.05 * first + 0.05 * second
+    wanted = orthogonal(0.05 * second + 0.95 * momentum)
+    torch.testing.assert_close(before - weight.detach(), 0.01 * SIZE * max(weight.shape) ** 0.5 * wanted)
+
+
 @each_kind
 def test_what_is_no_inner_matrix_moves_as_with_adam(kind: ModelOptions) -> None:
     ours, theirs = make_model(kind), make_model(kind)

@@ -113,6 +113,18 @@ def test_a_best_checkpoint_that_is_damaged_or_gone_is_done_without(
     assert about(tmp_path)["weights"] in ("of step 2", "the average of the last 2 checkpoints")
 
 
+def test_agreement_begins_where_it_is_told_to(toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def spy(model: Any, batches: Any, smoothing: float, tokens: int, agreement: float) -> torch.Tensor:
+        asked.append(agreement)
+        return backward(model, batches, smoothing, tokens, agreement)
+
+    monkeypatch.setattr(gradients, "backward", spy)
+    assert toy.train(tmp_path, "training.agreement=3", "training.agreement_from=0.5") == 0
+    assert asked == [0.0] * (STEPS // 2) + [3.0] * (STEPS // 2)
+
+
 def test_the_loss_is_per_token_that_was_really_there(toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Subword dropout makes more tokens than the batches were counted by."""
     expected: list[float] = []

@@ -51,11 +51,16 @@ class Tokenizer(Protocol):
 
     def __len__(self) -> int: ...
     def encode(self, text: str) -> list[int]: ...
-    def encode_many(self, texts: Sequence[str]) -> list[list[int]]: ...
     def encode_with_dropout(self, text: str, rate: float, seed: int) -> list[int]: ...
     def decode(self, ids: list[int]) -> str: ...
     def pieces(self, ids: list[int]) -> list[str]: ...
     def save(self, folder: Path, name: str) -> None: ...
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self.encode(text) for text in texts]
+
+    def decode_many(self, rows: Sequence[list[int]]) -> list[str]:
+        return [self.decode(row) for row in rows]
 
 
 class Subwords:
@@ -102,6 +107,10 @@ class Subwords:
     def decode(self, ids: list[int]) -> str:
         return self._processor.decode(ids).removeprefix(" ")
 
+    def decode_many(self, rows: Sequence[list[int]]) -> list[str]:
+        """The same, in one call: most of the time goes into calling it."""
+        return [text.removeprefix(" ") for text in self._processor.decode(rows, num_threads=1)] if rows else []
+
     def pieces(self, ids: list[int]) -> list[str]:
         return self._processor.id_to_piece(ids)
 
@@ -109,7 +118,7 @@ class Subwords:
         (folder / f"{name}.model").write_bytes(self.model)
 
 
-class Characters:
+class Characters(Tokenizer):
     """Each character is a piece."""
 
     def __init__(self, characters: Sequence[str]) -> None:
@@ -124,9 +133,6 @@ class Characters:
     def encode(self, text: str) -> list[int]:
         return [i for character in normalize("NFC", text) for i in self._ids.get(character) or _byte_ids(character)]
 
-    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        return [self.encode(text) for text in texts]
-
     def encode_with_dropout(self, text: str, rate: float, seed: int) -> list[int]:
         raise NotImplementedError("subword dropout leaves out merges, and characters are not merged")
 
@@ -140,7 +146,7 @@ class Characters:
         _save_pieces("characters", self._pieces[LEARNED:], folder / f"{name}.json")
 
 
-class Words:
+class Words(Tokenizer):
     """Each stretch between white space is a piece; the only kind in which something can be unknown."""
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -152,9 +158,6 @@ class Words:
 
     def encode(self, text: str) -> list[int]:
         return [self._ids.get(word, UNK) for word in normalize("NFC", text).split()]
-
-    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        return [self.encode(text) for text in texts]
 
     def encode_with_dropout(self, text: str, rate: float, seed: int) -> list[int]:
         raise NotImplementedError("subword dropout leaves out merges, and words are not merged")
@@ -169,7 +172,7 @@ class Words:
         _save_pieces("words", self._pieces[SPECIALS:], folder / f"{name}.json")
 
 
-class Imported:
+class Imported(Tokenizer):
     """A SentencePiece model made elsewhere, which normalises as it likes, and the vocabulary that goes with it.
 
     What MarianTokenizer does with `source.spm` and `vocab.json`: pieces get their ids by name, those without one
@@ -191,9 +194,6 @@ class Imported:
         if language is None or language[0] not in self._ids:
             return self._ids_of(self._processor.encode_as_pieces(text))
         return [self._ids[language[0]], *self._ids_of(self._processor.encode_as_pieces(text[language.end() :]))]
-
-    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        return [self.encode(text) for text in texts]
 
     def encode_with_dropout(self, text: str, rate: float, seed: int) -> list[int]:
         raise NotImplementedError("subword dropout needs a tokenizer that was trained here")

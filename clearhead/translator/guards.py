@@ -104,8 +104,10 @@ def foreign_words(text: str, pieces: Callable[[str], list[str]]) -> list[str]:
     return [word for word in FOREIGN.findall(text) if set(pieces(word)) <= SPELLED]
 
 
-def any_missing(wanted: Iterable[str], text: str) -> bool:
+def any_missing(wanted: Sequence[str], text: str) -> bool:
     """Whether the text has one of these less often than it should."""
+    if not wanted:  # as nearly always
+        return False
     bare = text.replace("\ufe0f", "")  # which only asks for colour
     counts = Counter(word.replace("\ufe0f", "") for word in wanted)
     return any(bare.count(word) < count for word, count in counts.items())

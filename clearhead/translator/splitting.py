@@ -33,6 +33,8 @@ class Part:
 
 def lines(text: str) -> list[Part]:
     """Line by line, and white space at both ends of a line set apart, since a model never saw any there."""
+    if text and "\n" not in text and not text[0].isspace() and not text[-1].isspace():  # as nearly always
+        return [Part(text, "")]
     parts = []
     for line, end in re.findall(r"([^\n]*)(\n?)", text)[:-1] or [("", "")]:
         bare = line.strip()

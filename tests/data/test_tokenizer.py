@@ -108,7 +108,10 @@ def test_a_word_that_is_unknown_reads_so() -> None:
 @few
 @given(texts=st.lists(TEXTS, max_size=5))
 def test_many_equal_each_alone(kind: str, texts: list[str]) -> None:
-    assert LEARNT[kind].encode_many(texts) == [LEARNT[kind].encode(text) for text in texts]
+    tokenizer = LEARNT[kind]
+    rows = tokenizer.encode_many(texts)
+    assert rows == [tokenizer.encode(text) for text in texts]
+    assert tokenizer.decode_many([*rows, []]) == [*(tokenizer.decode(row) for row in rows), ""]
 
 
 @every_kind

@@ -41,6 +41,7 @@ COVERAGE = 0.9995  # and keeps those that make up this share of the text
 
 SPACE = "▁"  # SentencePiece's sign for a space; in our text it is a character like any other
 LANGUAGE = re.compile(">>.*?<<")  # with this a text for a model of several target languages begins
+MANY = 100  # texts; starting SentencePiece's threads takes as long as a dozen of them
 NO_MERGE = 2**31  # worse than any rank
 BOUNDARY = "\t"  # no piece that SentencePiece learns contains it
 UNLEARNABLE = {SPACE, BOUNDARY, "\n", "\0", "▅"}  # SentencePiece uses these itself, or skips lines that have them
@@ -59,11 +60,8 @@ class Tokenizer(Protocol):
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         return [self.encode(text) for text in texts]
 
-    def decode_many(self, rows: Sequence[list[int]]) -> list[str]:
-        return [self.decode(row) for row in rows]
 
-
-class Subwords:
+class Subwords(Tokenizer):
     """A SentencePiece model, BPE or unigram; `model` is the content of its file."""
 
     def __init__(self, model: bytes) -> None:
@@ -85,7 +83,9 @@ class Subwords:
         return _join([self._processor.encode(stretch) for stretch in _stretches(text)])
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        """The same, in SentencePiece's threads."""
+        """The same, in SentencePiece's threads, if it is worth starting them."""
+        if len(texts) < MANY:
+            return super().encode_many(texts)
         stretches = [_stretches(text) for text in texts]
         rows = iter(self._processor.encode([stretch for row in stretches for stretch in row], num_threads=-1))
         return [_join(list(islice(rows, len(row)))) for row in stretches]
@@ -106,10 +106,6 @@ class Subwords:
 
     def decode(self, ids: list[int]) -> str:
         return self._processor.decode(ids).removeprefix(" ")
-
-    def decode_many(self, rows: Sequence[list[int]]) -> list[str]:
-        """The same, in one call: most of the time goes into calling it."""
-        return [text.removeprefix(" ") for text in self._processor.decode(rows, num_threads=1)] if rows else []
 
     def pieces(self, ids: list[int]) -> list[str]:
         return self._processor.id_to_piece(ids)

@@ -274,15 +274,14 @@ class Translator:
             some = [demands[place] for place in group]
             engine = self._engine_for(careful, some)
             for places, found in engine.translate_batches([sources[place] for place in group], careful, some):
-                some_places = [group[place] for place in places]
-                yield some_places, self._say([sources[place] for place in some_places], found)
+                yield (
+                    [group[place] for place in places],
+                    [self._say(sources[group[place]], h) for place, h in zip(places, found, strict=True)],
+                )
 
-    def _say(self, sources: Sequence[list[int]], found: Sequence[Sequence[Hypothesis]]) -> list[list[Said]]:
-        texts = iter(self.target_tokenizer.decode_many([h.tokens for hypotheses in found for h in hypotheses]))
-        return [
-            [Said(next(texts), h.score, Decoded(source, h.tokens)) for h in hypotheses]
-            for source, hypotheses in zip(sources, found, strict=True)
-        ]
+    def _say(self, source: list[int], hypotheses: Sequence[Hypothesis]) -> list[Said]:
+        decode = self.target_tokenizer.decode
+        return [Said(decode(h.tokens), h.score, Decoded(source, h.tokens)) for h in hypotheses]
 
     def limit(self, options: DecodingOptions, length: int) -> int:
         """F39: no more tokens than targets of sources of this length have."""

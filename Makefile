@@ -37,7 +37,7 @@ bench: $(DEV)            ## measure, side by side with the peers, in .bench/; QU
 
 docs: $(USER)            ## write the generated pages of docs/ and the READMEs' table anew, and the site: build/site/index.html
 	$(BIN)/python -m docs.generate
-	$(BIN)/python -m benchmarks.table --readme
+	$(BIN)/python -m benchmarks.table --write
 	$(BIN)/python -m docs.build
 
 soak: check $(EXTRAS)    ## the long way: full sweeps of the faults, five million pairs, all measurements

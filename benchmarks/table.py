@@ -1,6 +1,6 @@
-"""The short table of the READMEs, taken from RESULTS.json.
+"""The short table of the READMEs and of the comparison with the peers, taken from RESULTS.json.
 
-python -m benchmarks.table [--readme]        print it, or write it between the marks in README.md and README.zh-CN.md
+python -m benchmarks.table [--write]        print it, or write it between the marks in these pages
 """
 
 import argparse
@@ -57,15 +57,15 @@ HEADLINES = [
         "serve 64 clients, answers/s", "64 个客户端，回答/秒",
     ),
 ]  # fmt: skip
-HEADERS = {
-    "README.md": ["", "Clearhead", "the best peer", "", "Clearhead is"],
-    "README.zh-CN.md": ["", "Clearhead", "最好的同类", "", "Clearhead 是其"],
-}
+PAGES = ("README.md", "README.zh-CN.md", "docs/comparison.md", "docs/comparison.zh-CN.md")
+HEADER = ["", "Clearhead", "the best peer", "", "Clearhead is"]
+CHINESE_HEADER = ["", "Clearhead", "最好的同类", "", "Clearhead 是其"]
 
 
-def short_table(results: dict[str, Result], readme: str) -> str:
+def short_table(results: dict[str, Result], page: str) -> str:
     """What was measured of the headlines, ours against the best of the peers."""
-    rows = [HEADERS[readme], ["---"] * len(HEADERS[readme])]
+    is_chinese = "zh" in page
+    rows = [CHINESE_HEADER if is_chinese else HEADER, ["---"] * len(HEADER)]
     for headline in HEADLINES:
         tables = results[headline.question].tables if headline.question in results else []
         for table in (table for table in tables if table.title == headline.table):
@@ -76,7 +76,7 @@ def short_table(results: dict[str, Result], readme: str) -> str:
             ours, theirs = (table.rows.get(name, {}).get(column.name) for name in (headline.ours, peer))
             if not isinstance(ours, list) or not isinstance(theirs, list):
                 continue
-            name = headline.chinese if "zh" in readme else headline.english
+            name = headline.chinese if is_chinese else headline.english
             rows.append([name, spread(ours), spread(theirs), peer, ratio(ours, theirs, column.better)])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
@@ -92,16 +92,15 @@ def with_table(text: str, table: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--readme", action="store_true")
-    write = parser.parse_args().readme
+    parser.add_argument("--write", action="store_true")
+    write = parser.parse_args().write
     results = load_results(HERE / "RESULTS.json")
-    for readme in HEADERS:
-        page = HERE.parent / readme
+    for page in PAGES if write else PAGES[:2]:
+        path, table = HERE.parent / page, short_table(results, page)
         if write:
-            text = with_table(page.read_text(encoding="utf-8"), short_table(results, readme))
-            page.write_text(text, encoding="utf-8")
+            path.write_text(with_table(path.read_text(encoding="utf-8"), table), encoding="utf-8")
         else:
-            print(short_table(results, readme))
+            print(table)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class Plan:
                 self.warnings.add("bidi_controls")
         self.pieces = _pieces(normalize("NFC", self.source), fits)
         _mark_first(self.pieces)
-        if len([piece for piece in self.pieces if piece.part.text]) > 1 and self.asks:
+        if len(self.pieces) > 1 and len([piece for piece in self.pieces if piece.part.text]) > 1 and self.asks:
             self.warnings.add("split")
 
     @property
@@ -92,7 +92,7 @@ class Plan:
         return join([piece.part for piece in self.pieces], texts), [one for one in said if one]
 
     def _ordered(self) -> tuple[str, ...]:
-        return tuple(word for word in guards.WARNINGS if word in self.warnings)
+        return tuple(word for word in guards.WARNINGS if word in self.warnings) if self.warnings else ()
 
 
 def _pieces(text: str, fits: Callable[[str], bool]) -> list[Piece]:
@@ -108,8 +108,10 @@ def _pieces(text: str, fits: Callable[[str], bool]) -> list[Piece]:
 
 
 def _mark_first(pieces: Sequence[Piece]) -> None:
-    for piece in [piece for piece in pieces if not piece.stays][:1]:
-        piece.is_first = True
+    for piece in pieces:
+        if not piece.stays:
+            piece.is_first = True
+            return
 
 
 def _says_something(text: str) -> bool:

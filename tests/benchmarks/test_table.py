@@ -1,20 +1,20 @@
-"""The READMEs' short table is what the command would write."""
+"""The short table in README and docs is what the command would write."""
 
 from pathlib import Path
 
 import pytest
 
 from benchmarks.results import Cell, Column, Result, Table, load_results, page
-from benchmarks.table import BEGIN, END, HEADERS, HEADLINES, short_table, with_table
+from benchmarks.table import BEGIN, END, HEADLINES, PAGES, short_table, with_table
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("readme", HEADERS)
-def test_the_readmes_have_what_the_command_writes(readme: str) -> None:
-    text = (ROOT / readme).read_text(encoding="utf-8")
-    table = short_table(load_results(ROOT / "benchmarks" / "RESULTS.json"), readme)
-    assert text == with_table(text, table), "run make docs"
+@pytest.mark.parametrize("name", PAGES)
+def test_the_pages_have_what_the_command_writes(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    table = short_table(load_results(ROOT / "benchmarks" / "RESULTS.json"), name)
+    assert text == with_table(text, table), "run python -m benchmarks.table --write"
     assert table.count("\n") >= 2
 
 

@@ -7,6 +7,7 @@ import math
 import os
 import time
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ TABLE = [
 ]
 NORM = "pre"  # instead of the presets' "post": it needs no long warm-up and is far ahead in the first minutes
 FEW_EPOCHS, LITTLE_DROPOUT = 8, 0.1  # what is seen so seldom is not learned by heart
+ENOUGH_STEPS = 1500  # where a time allows fewer, a smaller model learns more
 
 
 @dataclass(frozen=True)
@@ -115,20 +117,28 @@ def fitting(pairs: int) -> Fitting:
     return next(row for row in TABLE if pairs <= row.pairs)
 
 
-def table_lines(pairs: int) -> list[str]:
-    """The defaults by corpus size, with a mark at the row that holds."""
+def _rows(request: Request, pairs: int) -> list[Fitting]:
+    """The one that fits, and what may take its place where time is short: rows with smaller models."""
+    rows = [fitting(pairs)]
+    if request.training.minutes is not None and request.preset is None:
+        smaller = [row for row in reversed(TABLE) if row.pairs < rows[0].pairs]
+        rows += [row for before, row in pairwise([rows[0], *smaller]) if row.preset != before.preset]
+    return rows
+
+
+def table_lines(used: Fitting) -> list[str]:
+    """The defaults by corpus size, with a mark at the row that is used."""
     rows = ["  pairs up to  preset  dropout  peak rate  warm-up  epochs  tokens  optimizer"]
     for row in TABLE:
-        mark = "→" if row is fitting(pairs) else " "
+        mark = "→" if row is used else " "
         size = "more" if math.isinf(row.pairs) else f"{row.pairs:,}"
         values = f"{row.dropout:>7}  {row.peak_rate:>9}  {row.warmup:>7}  {row.epochs:>6}  {row.tokens_per_batch:>6}"
         rows.append(f"{mark} {size:>11}  {row.preset:<6}  {values}  {row.optimizer}")
     return rows
 
 
-def _resolve(request: Request, prepared: Prepared) -> Settings:
+def _resolve(request: Request, prepared: Prepared, row: Fitting) -> Settings:
     """Every option that was left open, from the table; steps stay open while a time is to decide them."""
-    row = fitting(len(prepared))
     preset = request.preset or row.preset
     model = _model_options(request, preset, row, prepared)
     training = request.training
@@ -154,14 +164,20 @@ def _resolve(request: Request, prepared: Prepared) -> Settings:
     )
 
 
-def make_plan(request: Request, prepared: Prepared) -> tuple[Settings, Plan]:
-    """Resolve the options, measure what is still open, and settle it."""
-    settings = _resolve(request, prepared)
-    training = settings.training
-    precision, processes, threads, seconds = _measure(settings, prepared)
-    if training.minutes is not None:
+def make_plan(request: Request, prepared: Prepared) -> tuple[Settings, Plan, Fitting]:
+    """Resolve the options, measure what is still open, and settle it; also the row of the table that was used."""
+    steps = 0
+    for row in _rows(request, len(prepared)):
+        settings = _resolve(request, prepared, row)
+        training = settings.training
+        precision, processes, threads, seconds = _measure(settings, prepared)
+        if training.minutes is None:
+            break
         steps = max(50, int(training.minutes * 60 * 0.78 / seconds))  # the rest goes to validation and saving
-        warmup = min(fitting(len(prepared)).warmup, max(10, steps // 8))
+        if steps >= ENOUGH_STEPS:
+            break
+    if training.minutes is not None:
+        warmup = min(row.warmup, max(10, steps // 8))
         wanted: dict[str, Any] = {"warmup": warmup, **_intervals(steps)}
         left_open = {k: v for k, v in wanted.items() if getattr(training, k) is None}
         training = replace(training, steps=steps, **left_open)
@@ -188,7 +204,7 @@ def make_plan(request: Request, prepared: Prepared) -> tuple[Settings, Plan]:
         seconds_per_step=seconds,
         memory_mib=round(_memory(settings, parameters) / 2**20),
     )
-    return settings, plan
+    return settings, plan, row
 
 
 def _intervals(steps: int) -> dict[str, int]:

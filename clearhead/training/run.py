@@ -159,10 +159,8 @@ def _begin(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
     prepared = _prepare(request)
     for line in prepared.facts["report_lines"]:
         say(out, f"data        {line}")
-    for line in table_lines(len(prepared)):
-        say(out, line)
-    settings, plan = _options_errors(lambda: make_plan(request, prepared))
-    for line in plan.lines(settings):
+    settings, plan, row = _options_errors(lambda: make_plan(request, prepared))
+    for line in [*table_lines(row), *plan.lines(settings)]:
         say(out, line)
     require_space(out, int(2.2 * 3 * 4 * plan.parameters))  # weights and Adam's two, and the checkpoint before
     report = {key: prepared.facts[key] for key in ("prints", "languages", "report", "valid_report")}

@@ -10,6 +10,7 @@ class Engine(Protocol):
     """Sources go in and hypotheses, best first, come out in the same order."""
 
     name: str
+    works_ahead: bool  # `translate_batches` begins when it is called, not when its first result is waited for
 
     def lacks(self, options: DecodingOptions, demands: Sequence[Demand] | None = None) -> str | None:
         """What of this the engine cannot do, in a few words; none: it can do all of it."""

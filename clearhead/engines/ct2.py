@@ -18,6 +18,7 @@ import os
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -53,6 +54,7 @@ class Ct2Engine:
     """Runs the model in a CTranslate2 folder that we wrote; `deterministic`, each sentence for itself."""
 
     name = "ct2"
+    works_ahead = True
 
     def __init__(self, form: Path, *, deterministic: bool = False, workers: int | None = None) -> None:
         import ctranslate2  # type: ignore[import-untyped]
@@ -87,17 +89,13 @@ class Ct2Engine:
     def translate_batches(
         self, sources: Sequence[list[int]], options: DecodingOptions, demands: Sequence[Demand] | None = None
     ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
+        """As they are done; CTranslate2 is at work as soon as this returns."""
         missing = self.lacks(options, demands)
         if missing:
             raise ValueError(f"CTranslate2 has no {missing}; the native engine has")
-        jobs = self._jobs(sources, options, demands)
-        in_flight: deque[tuple[list[int], Conversation]] = deque()
-        for places in self._batches_of(jobs):
-            conversation = self._converse([jobs[place] for place in places], options)
-            next(conversation)
-            in_flight.append((places, conversation))
-            yield from self._go_on(in_flight, BATCHES_PER_WORKER * self.workers)
-        yield from self._go_on(in_flight, 0)
+        conversations = self._conversations(self._jobs(sources, options, demands), options)
+        begun = deque(islice(conversations, BATCHES_PER_WORKER * self.workers))
+        return self._go_on(begun, conversations)
 
     def score(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         return [result.result().log_probs for result in self._submit_scores(sources, targets)]
@@ -197,16 +195,24 @@ class Ct2Engine:
 
     # -- what it answers --------------------------------------------------------------------------------------------
 
+    def _conversations(self, jobs: Sequence[Job], options: DecodingOptions) -> Iterator[tuple[list[int], Conversation]]:
+        """Batch by batch: which of the jobs, and what was begun with them."""
+        for places in self._batches_of(jobs):
+            conversation = self._converse([jobs[place] for place in places], options)
+            next(conversation)
+            yield places, conversation
+
     def _go_on(
-        self, in_flight: deque[tuple[list[int], Conversation]], most: int
+        self, begun: deque[tuple[list[int], Conversation]], others: Iterator[tuple[list[int], Conversation]]
     ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
-        """Wait for the oldest until only so many are left; one that has another question goes to the end."""
-        while len(in_flight) > most:
-            places, conversation = in_flight.popleft()
+        """Wait for the oldest, and begin another when it has ended; one that has another question goes to the end."""
+        while begun:
+            places, conversation = begun.popleft()
             try:
                 next(conversation)
-                in_flight.append((places, conversation))
+                begun.append((places, conversation))
             except StopIteration as end:
+                begun.extend(islice(others, 1))
                 yield places, end.value
 
     def _converse(self, jobs: Sequence[Job], options: DecodingOptions) -> Conversation:

@@ -39,6 +39,7 @@ class NativeEngine:
     """
 
     name = "native"
+    works_ahead = False
 
     def __init__(
         self,

@@ -74,6 +74,8 @@ class Inbox:
 class Sliced:
     """An engine that does its work in slices of about so many seconds, and calls `between` after each."""
 
+    works_ahead = False
+
     def __init__(self, engine: Engine, seconds: float, between: Callable[[], None]) -> None:
         self.name = engine.name
         self._engine, self._seconds, self._between = engine, seconds, between

@@ -1,5 +1,6 @@
 """Text to text: tokenizer, engine, tokenizer; and around them the guards, so that no text is lost or made up."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from clearhead.inspection.trace import Trace
     from clearhead.inspection.walk import Stop
 
+FIRST_WAVE = 128  # texts that an engine gets at once, so that it works while the others are planned
 BLOCKED = 4  # n-grams of this length are not repeated when a sentence that ran in circles is decoded again
 PAST_SOURCE = 50  # tokens that a target may have more than its source, where nothing else is known (paper 6.1)
 SHORTEST = 16  # tokens; shorter sources may have targets as long as one of this length
@@ -127,22 +129,33 @@ class Translator:
         if glossary is not None and options.temperature is not None:
             message = "samples cannot be made to have the glossary's phrases; leave out the glossary or the temperature"
             raise UserError("GLOSSARY", message, USAGE)
-        plans = [Plan(text, self._fits) for text in texts]
-        ready = [place for place, plan in enumerate(plans) if not plan.asks]
-        if ready:
-            yield ready, [plans[place].result(self._confidence(options)) for place in ready]
-        waiting = [(place, piece) for place, plan in enumerate(plans) for piece in plan.pieces if not piece.stays]
-        while waiting:
+        plans: list[Plan] = []
+        searches: deque[tuple[list[tuple[int, Piece]], Iterator[tuple[list[int], list[list[Said]]]]]] = deque()
+
+        def begin(wanted: list[tuple[int, Piece]]) -> None:
+            if wanted:
+                searches.append((wanted, self._search([piece for _, piece in wanted], options, glossary, prefix)))
+
+        for wave in _waves(texts) if self.engine.works_ahead else [texts]:
+            first = len(plans)
+            plans += [Plan(text, self._fits) for text in wave]
+            ready = [place for place in range(first, len(plans)) if not plans[place].asks]
+            if ready:
+                yield ready, [plans[place].result(self._confidence(options)) for place in ready]
+            new = range(first, len(plans))
+            begin([(place, piece) for place in new for piece in plans[place].pieces if not piece.stays])
+        while searches:
+            wanted, search = searches.popleft()
             again: list[tuple[int, Piece]] = []
-            for some, found in self._search([piece for _, piece in waiting], options, glossary, prefix):
-                settled = dict.fromkeys(waiting[i][0] for i in some)
+            for some, found in search:
+                settled = dict.fromkeys(wanted[i][0] for i in some)
                 for i, said in zip(some, found, strict=True):
-                    place, piece = waiting[i]
+                    place, piece = wanted[i]
                     again += [(place, more) for more in self._settle(plans[place], piece, said, options, glossary)]
                 done = [place for place in settled if not plans[place].is_open]
                 if done:
                     yield done, [plans[place].result(self._confidence(options)) for place in done]
-            waiting = again
+            begin(again)
 
     def options(self, beam: int | None) -> DecodingOptions:
         """The model's own, with another beam if one is given."""
@@ -255,7 +268,7 @@ class Translator:
         glossary: Glossary | None,
         prefix: str,
     ) -> Iterator[tuple[list[int], list[list[Said]]]]:
-        """As they are done: which of the pieces, and what the model says."""
+        """As they are done: which of the pieces, and what the model says. An engine that works ahead has begun."""
         sources = self.source_tokenizer.encode_many([piece.part.text for piece in pieces])
         start = self.target_tokenizer.encode(prefix) if prefix else []
         demands = [
@@ -269,15 +282,20 @@ class Translator:
         groups: dict[bool, list[int]] = {}
         for place, piece in enumerate(pieces):
             groups.setdefault(bool(piece.first_try), []).append(place)
+        begun = []
         for is_second_try, group in groups.items():
             careful = replace(options, block_ngrams=BLOCKED) if is_second_try else options
             some = [demands[place] for place in group]
             engine = self._engine_for(careful, some)
-            for places, found in engine.translate_batches([sources[place] for place in group], careful, some):
-                yield (
-                    [group[place] for place in places],
-                    [self._say(sources[group[place]], h) for place, h in zip(places, found, strict=True)],
-                )
+            begun.append((group, engine.translate_batches([sources[place] for place in group], careful, some)))
+        return (
+            (
+                [group[place] for place in places],
+                [self._say(sources[group[place]], h) for place, h in zip(places, found, strict=True)],
+            )
+            for group, batches in begun
+            for places, found in batches
+        )
 
     def _say(self, source: list[int], hypotheses: Sequence[Hypothesis]) -> list[Said]:
         decode = self.target_tokenizer.decode
@@ -422,6 +440,11 @@ def _most_positions(config: dict[str, Any]) -> int:
     if isinstance(options, TransformerOptions) and options.positions == "learned":
         return options.max_positions - 1
     return 1 << 30
+
+
+def _waves(texts: Sequence[str]) -> list[Sequence[str]]:
+    """A first few, and the rest; of few texts all at once, as batches are better with more to choose from."""
+    return [texts[:FIRST_WAVE], texts[FIRST_WAVE:]] if len(texts) > 4 * FIRST_WAVE else [texts]
 
 
 def _better(first: list[Said], second: list[Said]) -> list[Said]:

@@ -24,6 +24,7 @@ class StubEngine:
     """Says of each source what its rule says, with the score that `score_of` gives; batches are of five."""
 
     name = "native"
+    works_ahead = False
 
     def __init__(
         self, rule: Rule = lambda source, _: source, score_of: Callable[[Ids], float] = lambda _: -0.5

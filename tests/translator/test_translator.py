@@ -11,6 +11,7 @@ from clearhead.decoding import DecodingOptions, Demand
 from clearhead.engines import native
 from clearhead.errors import DAMAGED, MISSING, USAGE, UserError
 from clearhead.translator import Translation, Translator, load
+from clearhead.translator.translator import FIRST_WAVE
 from tests.tiny_model import DECODING, write_model
 
 from .stub import StubEngine, stub_translator
@@ -31,6 +32,21 @@ def test_alone_equals_together_in_any_order(translator: Translator, monkeypatch:
     monkeypatch.setattr(native, "TOKENS_PER_BATCH", 23)
     assert translator.translate(TEXTS) == alone
     assert len(set(alone)) > 4
+
+
+def test_an_engine_that_works_ahead_begins_with_the_first_few_and_says_the_same() -> None:
+    def circles(source: list[int], options: DecodingOptions) -> list[int]:
+        return source if options.block_ngrams or len(source) % 7 else source[:2] * 40
+
+    texts = [f"{chr(97 + i % 23) * (i % 11)} {i}" if i % 13 else " " for i in range(4 * FIRST_WAVE + 3)]
+    together, ahead = StubEngine(circles), StubEngine(circles)
+    ahead.works_ahead = True
+    expected = stub_translator(together).alternatives(texts)
+    assert stub_translator(ahead).alternatives(texts) == expected
+    assert any("repetition" in best.warnings for best, *_ in expected)
+    assert sorted(ahead.asked) == sorted(together.asked)
+    first = len([text for text in texts[:FIRST_WAVE] if text.strip()])
+    assert set(ahead.asked[:first]) <= {text.strip() for text in texts[:FIRST_WAVE]}
 
 
 def test_no_texts_at_all(translator: Translator) -> None:

@@ -1,7 +1,8 @@
 """Clearhead, JoeyNMT, Hugging Face's Seq2SeqTrainer and Eole, each trained for so many minutes on the same pairs.
 
-All see the same text; ours makes its own vocabulary, the others get one of SentencePiece. The minutes hold all that
-comes before the model: tokenizer, plan, validations; translating the test set does not count.
+All see the same text; ours makes its own vocabulary, the others get one of SentencePiece. Our minutes hold all that
+comes before the model: tokenizer, plan, validations. Of the others neither the tokenizer counts nor the short runs
+that tell how many updates fit; of nobody the translation of the test set.
 """
 
 import os

@@ -53,7 +53,8 @@ CHOSEN = (
 )
 CHINESE_CHOSEN = (
     f'由语料的句对数决定。有名字的大小用 `norm = "{NORM}"`，而不是论文的 `post`；'
-    f"`--minutes` 只够跑不到 {FEW_EPOCHS} 轮时，dropout 用 {LITTLE_DROPOUT}；不够 {ENOUGH_STEPS:,} 步时，用小一号模型的那一行。"
+    f"`--minutes` 只够跑不到 {FEW_EPOCHS} 轮时，dropout 用 {LITTLE_DROPOUT}；"
+    f"不够 {ENOUGH_STEPS:,} 步时，用小一号模型的那一行。"
 )
 SIZE_HEAD = "| size | blocks | width | heads | feed-forward | parameters | the paper prints |"
 CHINESE_SIZE_HEAD = "| 名字 | 块数 | 宽度 | 头数 | 前馈宽度 | 参数 | 论文印的 |"

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+FEW, MORE = 5, 35  # updates that are timed
 BATCH = 64  # sentences at a time, for peers that leave it to the user
 
 
@@ -100,6 +101,17 @@ def in_batches(lines: list[str], some: Callable[[list[str]], list[str]], size: i
         for place, text in zip(places, some([lines[i] for i in places]), strict=True):
             found[place] = text
     return found
+
+
+def updates_for(minutes: float, train: Callable[[int], None]) -> int:
+    """How many fit into the minutes, by two short runs, whose time is not counted: what they share is the start."""
+    seconds = []
+    for updates in (FEW, MORE):
+        started = time.perf_counter()
+        train(updates)
+        seconds.append(time.perf_counter() - started)
+    each = max(1e-3, (seconds[1] - seconds[0]) / (MORE - FEW))
+    return max(1, int((60 * minutes - (seconds[0] - FEW * each)) / each))
 
 
 # -- the other end -----------------------------------------------------------------------------------------------------

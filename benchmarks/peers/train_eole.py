@@ -2,8 +2,8 @@
 
     python -m benchmarks.peers.train_eole CORPUS MINUTES SEED OUT
 
-CORPUS is as for `train_transformers`. The sizes are those of our `tiny`; the first updates are timed and the rest of
-the minutes is that many, with its warm-up and inverse square root.
+CORPUS is as for `train_transformers`. The sizes are those of our `tiny`; as many updates as fit into the minutes, with
+its warm-up and inverse square root.
 """
 
 import sys
@@ -16,10 +16,9 @@ from eole.inference_engine import InferenceEnginePY  # type: ignore[import-not-f
 from eole.train_single import main as train  # type: ignore[import-not-found]
 from sentencepiece import SentencePieceProcessor
 
-from benchmarks.peers import Sizes
+from benchmarks.peers import Sizes, updates_for
 from benchmarks.peers.eole_options import prediction_options, training_options, write_vocabulary
 
-TIMED = 30  # updates
 TOKENS, PEAK = 2048, 1e-3
 WIDTH = 128
 
@@ -36,13 +35,15 @@ def options(corpus: Path, out: Path, seed: int, updates: int, words: int) -> dic
 
 if __name__ == "__main__":
     corpus, minutes, seed, out = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-    started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
     pieces = SentencePieceProcessor(str(corpus / "joint.model"))
     write_vocabulary(out, [pieces.id_to_piece(i) for i in range(4, len(pieces))])
-    train(TrainConfig(**options(corpus, out, seed, TIMED, len(pieces))), -1)
-    each = (time.perf_counter() - started) / TIMED
-    updates = max(1, int((60 * minutes - (time.perf_counter() - started)) / each))
+
+    def try_out(updates: int) -> None:
+        train(TrainConfig(**options(corpus, out, seed, updates, len(pieces))), -1)
+
+    updates = updates_for(minutes, try_out)
+    started = time.perf_counter()
     train(TrainConfig(**options(corpus, out, seed, updates, len(pieces))), -1)
     print(f"trained for {(time.perf_counter() - started) / 60:.1f} minutes", file=sys.stderr)
     engine = InferenceEnginePY(PredictConfig(**prediction_options(out / "model")))

@@ -2,8 +2,8 @@
 
     python -m benchmarks.peers.train_joeynmt CORPUS MINUTES SEED OUT
 
-CORPUS is as for `train_transformers`. The sizes are those of our `tiny`, pre-norm as in its own examples; the first
-updates are timed and the rest of the minutes is that many, with its warm-up and inverse square root.
+CORPUS is as for `train_transformers`. The sizes are those of our `tiny`, pre-norm as in its own examples; as many
+updates as fit into the minutes, with its warm-up and inverse square root.
 """
 
 import sys
@@ -15,7 +15,8 @@ from joeynmt.prediction import test  # type: ignore[import-not-found]
 from joeynmt.training import train  # type: ignore[import-not-found]
 from sentencepiece import SentencePieceProcessor
 
-TIMED = 30  # updates
+from benchmarks.peers import updates_for
+
 TOKENS, RATE = 2048, 1e-3
 
 
@@ -41,7 +42,7 @@ def configuration(corpus: Path, out: Path, seed: int, updates: int) -> dict[str,
         "random_seed": seed,
         "data": {
             "train": str(corpus / "train"), "dev": str(corpus / "valid"), "test": str(corpus / "test"),
-            "dataset_type": "plain", "sample_dev_subset": 200,
+            "dataset_type": "plain",
             "src": side(corpus, out, "src"), "trg": side(corpus, out, "tgt"),
         },
         "testing": {
@@ -65,15 +66,16 @@ def configuration(corpus: Path, out: Path, seed: int, updates: int) -> dict[str,
 
 if __name__ == "__main__":
     corpus, minutes, seed, out = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-    started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
     pieces = SentencePieceProcessor(str(corpus / "joint.model"))
     words = [pieces.id_to_piece(i) for i in range(4, len(pieces))]  # it puts its own four before them
     (out / "vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
-    train(rank=0, world_size=0, cfg=configuration(corpus, out, seed, TIMED), skip_test=True)
-    each = (time.perf_counter() - started) / TIMED
-    updates = int((60 * minutes - (time.perf_counter() - started)) / each)
-    config = configuration(corpus, out, seed, updates)
+
+    def try_out(updates: int) -> None:
+        train(rank=0, world_size=0, cfg=configuration(corpus, out, seed, updates), skip_test=True)
+
+    config = configuration(corpus, out, seed, updates_for(minutes, try_out))
+    started = time.perf_counter()
     train(rank=0, world_size=0, cfg=config, skip_test=True)
     print(f"trained for {(time.perf_counter() - started) / 60:.1f} minutes", file=sys.stderr)
     config["data"]["dev"] = None

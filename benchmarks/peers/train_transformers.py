@@ -3,9 +3,8 @@
     python -m benchmarks.peers.train_transformers CORPUS MINUTES SEED OUT
 
 CORPUS is a folder with train, valid and test text, each in a file for the source (.src) and the target (.tgt), and a
-joint SentencePiece model, joint.model (PAD BOS EOS UNK are 0 to 3). The sizes are those of our `tiny`. The schedule is
-fitted to the time, as ours is: the first steps are timed, and the rest of the minutes is that many steps with the
-trainer's own linear decay. Needs accelerate beside transformers.
+joint SentencePiece model, joint.model (PAD BOS EOS UNK are 0 to 3). The sizes are those of our `tiny`. As many steps
+as fit into the minutes, with the trainer's own linear decay. Needs accelerate beside transformers.
 """
 
 import sys
@@ -23,11 +22,10 @@ from transformers import (
     set_seed,
 )
 
-from benchmarks.peers import in_batches
+from benchmarks.peers import in_batches, updates_for
 
 PAD, EOS = 0, 2
 IGNORED = -100  # a label that does not count
-TIMED = 30  # steps
 BATCH, RATE = 64, 1e-3
 
 
@@ -62,8 +60,7 @@ def make_model(words: int) -> MarianMTModel:
     )  # fmt: skip
 
 
-def train(model: MarianMTModel, data: list[Any], steps: int, seed: int, out: Path) -> float:
-    """The seconds that so many steps took."""
+def train(model: MarianMTModel, data: list[Any], steps: int, seed: int, out: Path) -> None:
     options = Seq2SeqTrainingArguments(
         output_dir=str(out), max_steps=steps, per_device_train_batch_size=BATCH, learning_rate=RATE,
         warmup_steps=max(1, steps // 8), label_smoothing_factor=0.1, lr_scheduler_type="linear", save_strategy="no",
@@ -71,21 +68,18 @@ def train(model: MarianMTModel, data: list[Any], steps: int, seed: int, out: Pat
         train_sampling_strategy="group_by_length",
     )  # fmt: skip
     trainer = Seq2SeqTrainer(model=model, args=options, train_dataset=data, data_collator=collate)
-    started = time.perf_counter()
     trainer.train()
-    return time.perf_counter() - started
 
 
 if __name__ == "__main__":
     corpus, minutes, seed, out = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-    started = time.perf_counter()
-    set_seed(seed)
     processor = SentencePieceProcessor(str(corpus / "joint.model"))
     data = examples(corpus, "train", processor)
-    each = train(make_model(len(processor)), data, TIMED, seed, out) / TIMED
+    steps = updates_for(minutes, lambda steps: train(make_model(len(processor)), data, steps, seed, out))
+    started = time.perf_counter()
     set_seed(seed)
     model = make_model(len(processor))
-    train(model, data, int((60 * minutes - (time.perf_counter() - started)) / each), seed, out)
+    train(model, data, steps, seed, out)
     print(f"trained for {(time.perf_counter() - started) / 60:.1f} minutes", file=sys.stderr)
     model.eval()
 

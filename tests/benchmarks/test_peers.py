@@ -1,6 +1,7 @@
 """Peers take turns, and one that cannot be installed, started or used is named with its error."""
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from benchmarks import peers, rounds
 from benchmarks.environments import PINS, pinned, python_of
 from benchmarks.machine import PEERS
-from benchmarks.peers import Peer, PeerError, in_batches
+from benchmarks.peers import Peer, PeerError, in_batches, updates_for
 from benchmarks.race import first_reaching
 from benchmarks.rounds import Start, started
 from benchmarks.translation import percentile
@@ -120,3 +121,14 @@ def test_a_percentile_is_one_of_the_values() -> None:
 def test_the_first_run_that_reached_the_score_counts() -> None:
     assert first_reaching({"BLEU in 2 minutes": [14.9], "BLEU in 5 minutes": [15.0]}, (2.0, 5.0)) == "5"
     assert first_reaching({"BLEU in 2 minutes": [3.0]}, (2.0, 5.0)) == "more than 5"
+
+
+def test_updates_fill_the_minutes_that_the_start_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    def train(updates: int) -> None:
+        now[0] += 11 + 0.5 * updates
+
+    assert updates_for(1, train) == 98  # 49 seconds
+    assert updates_for(0.1, train) == 1

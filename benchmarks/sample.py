@@ -17,7 +17,7 @@ from clearhead.demo import write_corpus
 from clearhead.model import SIZES, build
 
 MULTI30K = ROOT.parent / "shared" / "data" / "multi30k"
-MINUTES = 6.0  # of the model that translates; a worse one runs in circles, and one would measure that
+MINUTES = 10.0  # of the model that translates; a worse one runs in circles, and one would measure that
 
 
 @dataclass(frozen=True)

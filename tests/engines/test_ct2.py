@@ -149,6 +149,22 @@ def _check_ranks(
         assert [h.score for h in hypotheses] == pytest.approx(means, abs=2e-4)
 
 
+def test_it_works_before_anybody_waits_for_a_result(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, ct2 = both
+    asked: list[int] = []
+    submit = ct2._submit
+
+    def counted(jobs: Sequence[module.Job], *rest: object, **more: object) -> list[object]:
+        asked.append(len(jobs))
+        return submit(jobs, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ct2, "_submit", counted)
+    results = ct2.translate_batches(some_sources(7), DecodingOptions(beam=1))
+    assert ct2.works_ahead
+    assert sum(asked) == 7
+    assert sorted(place for places, _ in results for place in places) == list(range(7))
+
+
 def test_prefixes_go_with_their_sources(both: Both) -> None:
     sources = some_sources(29)
     demands = [Demand([5, 6, 7][: place % 4]) for place in range(29)]

@@ -58,7 +58,7 @@ def measure(quick: bool) -> list[Table]:
     tables = []
     for size in ["tiny"] if quick else STEPS:
         options = replace(_named(size), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
-        seconds = seconds_of_steps(options, STEPS[size], 2 if quick else ROUNDS[size])
+        seconds = seconds_of_steps(options, STEPS[size], 1 if quick else ROUNDS[size])
         peak = peak_gflops()
         rows: dict[str, dict[str, Cell]] = {
             f"step {step}": {TIME.name: [1e3 * one for one in each], SHARE.name: _share(options, step, each, peak)}

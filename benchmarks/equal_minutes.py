@@ -1,6 +1,6 @@
 """Clearhead and its peers trained for the same minutes on the same pairs, on several tasks and with two seeds.
 
-    python -m benchmarks.equal_minutes [--minutes 20] [--only TASK] [--out DIR]
+    python -m benchmarks.equal_minutes [--minutes 20] [--only TASK] [--system SYSTEM] [--out DIR]
 
 The systems take turns; what was measured before stays in EQUAL.json and is not done again, so it can be stopped at any
 time. A peer that cannot be installed or fails is said and left out.
@@ -64,9 +64,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--only", choices=[race.task for race in RACES])
+    parser.add_argument("--system", choices=SYSTEMS)
     parser.add_argument("--out", type=Path, default=Path("run/equal"))
     arguments = parser.parse_args()
-    for seed, race, system in turns(arguments.only):
+    for seed, race, system in turns(arguments.only, arguments.system):
         if (seed, race.task, system, arguments.minutes) in {key(found) for found in results()}:
             continue
         corpus = race.write(arguments.out.absolute() / race.task)
@@ -80,11 +81,11 @@ def main() -> None:
         record(race, system, seed, arguments.minutes, corpus, lines)
 
 
-def turns(only: str | None) -> Iterator[tuple[int, Race, str]]:
+def turns(task: str | None, only: str | None) -> Iterator[tuple[int, Race, str]]:
     for seed in SEEDS:
         for race in RACES:
-            if only in (None, race.task):
-                yield from ((seed, race, system) for system in SYSTEMS)
+            if task in (None, race.task):
+                yield from ((seed, race, system) for system in SYSTEMS if only in (None, system))
 
 
 def results() -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ PER_TOKEN = "ms per target token"
 
 def measure(quick: bool) -> list[Table]:
     rounds = 1 if quick else 3
-    every = 2 if quick else 1  # so-manieth point
+    every = 3 if quick else 1  # so-manieth point
     tables = _decoding(rounds, every)
     tables.append(
         _training("vocabulary", "words", {size: sizes_of("tiny", size) for size in VOCABULARIES[::every]}, rounds)

@@ -16,7 +16,7 @@ from clearhead.versions import has_bfloat16
 ASKS = "How fast does it train?"
 VOCABULARY, PAIRS, TOKENS = 8000, 256, 14  # tokens: 13 words and EOS
 ROUNDS = {"tiny": 9, "small": 5, "base": 3}
-QUICK_ROUNDS = {"tiny": 3, "small": 1}
+QUICK_ROUNDS = {"tiny": 3}
 ABOUT = f"""A bare step (forward, backward, optimizer; no data pipeline) on {PAIRS} pairs of {TOKENS} tokens,
 vocabulary {VOCABULARY:,}, label smoothing, embeddings tied, {THREADS} threads. The peers have their own defaults in
 all else. The second column is the same step with bfloat16: ours by its own option, theirs under `torch.autocast`. The

@@ -76,7 +76,7 @@ def measure(quick: bool) -> list[Table]:
             model = trained if size == "tiny" else random_model(size, scratch / "model", trained)
             starts = translators(model, scratch)
             with started(starts) as field:
-                tables += [_measure_task(size, task, field, model, 2 if quick else 5) for task in tasks]
+                tables += [_measure_task(size, task, field, model, 1 if quick else 7) for task in tasks]
             if size == "tiny":
                 tables.append(_measure_start(starts, 1 if quick else 3))
     return [replace(tables[0], about=ABOUT.format(corpus=sample().name)), *tables[1:]]

@@ -6,6 +6,7 @@ B sentences still searched, W beam width, V vocabulary, t tokens so far. Row b·
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.data.tokenizer import BOS, EOS
@@ -68,19 +69,20 @@ def beam_search(
     """
     B, W, device = len(src), options.beam, src.device
     constraints = Constraints(src_mask, options, demands)
-    state = model.encode(src, src_mask).repeat(W)
+    state = model.encode(src, src_mask)
     sentences = torch.arange(B, device=device)  # which of the B we began with
     is_open = torch.ones(B, dtype=torch.bool, device=device)
     finished = Finished(sentences, options)
-    sums = torch.full((B, W), NEVER, device=device)  # log-probability of each live hypothesis
-    sums[:, 0] = 0.0  # W empty hypotheses would be W times the same
-    tokens = sentences.new_empty(B, W, 0)
-    last = sentences.new_full((B * W, 1), BOS)
+    sums = torch.zeros(B, 1, device=device)  # log-probability of each live hypothesis: one at first, W from then on
+    tokens = sentences.new_empty(B, 1, 0)
+    last = sentences.new_full((B, 1), BOS)
     while len(sentences):
-        logits = model.logits(model.decode(last, state)[:, -1]).float().view(len(sentences), W, -1)
-        best, parents, words = _best_continuations(logits, tokens, sums, constraints)
+        logits = model.logits(model.decode(last, state)[:, -1]).float().view(*tokens.shape[:2], -1)
+        best, parents, words = _best_continuations(logits, tokens, sums, constraints, W)
         ends = (words == EOS) & (best > NEVER) & is_open[:, None]
         finished.add(ends[:, :W], sentences, best[:, :W], _of(parents[:, :W], tokens))
+        if not tokens.shape[2]:
+            state = state.repeat(W)
         sums, places = torch.where(words == EOS, NEVER, best).topk(W, dim=1)
         parents, words = parents.gather(1, places), words.gather(1, places)
         tokens = torch.cat([_of(parents, tokens), words[:, :, None]], dim=2)
@@ -102,17 +104,22 @@ def beam_search(
 
 
 def _best_continuations(
-    logits: Tensor, tokens: Tensor, sums: Tensor, constraints: Constraints
+    logits: Tensor, tokens: Tensor, sums: Tensor, constraints: Constraints, W: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The best 2W of all W·V continuations, W of which do not end: log-probability, hypothesis continued, and word."""
-    _, W, V = logits.shape
-    log_total = logits.logsumexp(dim=2, keepdim=True)
-    constraints.apply(logits, tokens)
-    k = min(W + 1, V)  # of one hypothesis's continuations no more than W that do not end can go on
-    top, words = largest(logits, k)
-    candidates = sums[:, :, None] + top - log_total  # (B, W, k)
-    best, index = candidates.flatten(1).topk(2 * W, dim=1)
-    return best, index // k, words.flatten(1).gather(1, index)
+    """The best 2W of all continuations, W of which do not end: log-probability, hypothesis continued, and word.
+
+    Where there are not so many, the rest have no probability.
+    """
+    log_p = logits.log_softmax(dim=2)
+    constraints.apply(log_p, tokens)
+    k = min(W + 1, logits.shape[2])  # of one hypothesis's continuations no more than W that do not end can go on
+    top, words = largest(log_p, k)
+    candidates, words = (sums[:, :, None] + top).flatten(1), words.flatten(1)  # (B, W·k), or (B, k) at first
+    if (missing := 2 * W - candidates.shape[1]) > 0:
+        candidates, words = F.pad(candidates, (0, missing), value=NEVER), F.pad(words, (0, missing), value=EOS)
+    best, index = candidates.topk(2 * W, dim=1)
+    parents = (index // k).clamp(max=logits.shape[1] - 1)
+    return best, parents, words.gather(1, index)
 
 
 def largest(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:

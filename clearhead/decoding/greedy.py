@@ -11,7 +11,7 @@ from torch import Tensor
 from clearhead.data.tokenizer import BOS, EOS
 from clearhead.model import Seq2Seq
 
-from .beam import Finished
+from .beam import Finished, largest
 from .constraints import Constraints
 from .options import DecodingOptions, Demand, Hypothesis
 
@@ -28,7 +28,7 @@ def greedy(
 ) -> list[list[Hypothesis]]:
     """One hypothesis per sentence: what a beam of one finds."""
     constraints = Constraints(src_mask, options, demands)
-    return roll_out(model, src, src_mask, options, constraints, lambda logits, *_: logits.argmax(dim=2))
+    return roll_out(model, src, src_mask, options, constraints, lambda logits, *_: largest(logits, 1)[1].squeeze(2))
 
 
 @torch.inference_mode()
@@ -51,10 +51,10 @@ def roll_out(
     last = sentences.new_full((B * W, 1), BOS)
     while len(sentences):
         logits = model.logits(model.decode(last, state)[:, -1]).float().view(len(sentences), W, -1)
-        log_total = logits.logsumexp(dim=2)
-        constraints.apply(logits, tokens)
-        words = choose(logits, sentences, tokens.shape[2])
-        sums = sums + logits.gather(2, words[:, :, None]).squeeze(2) - log_total
+        log_p = logits.log_softmax(dim=2)
+        constraints.apply(log_p, tokens)
+        words = choose(log_p, sentences, tokens.shape[2])
+        sums = sums + log_p.gather(2, words[:, :, None]).squeeze(2)
         ends = is_live & (words == EOS)
         finished.add(ends, sentences, sums, tokens)
         is_live = is_live & ~ends

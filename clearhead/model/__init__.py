@@ -23,7 +23,7 @@ class State(Protocol):
     """What decoding needs of the source and of the tokens so far. One handed to select or keep is dead."""
 
     def repeat(self, n: int) -> Self:
-        """n hypotheses per sentence; once, right after encode. Row b·n + w is hypothesis w of sentence b."""
+        """n hypotheses per sentence, alike so far; once. Row b·n + w is hypothesis w of sentence b."""
         ...
 
     def select(self, rows: "Tensor") -> Self:

@@ -141,8 +141,8 @@ class Cache:
         return self._keys[block][:, :, : self._slots], self._values[block][:, :, : self._slots]
 
     def repeat(self, n: int) -> None:
-        if self.length:
-            raise ValueError(f"repeat comes before decoding, but {self.length} tokens have been decoded")
+        if self.hypotheses > 1:
+            raise ValueError(f"there are {self.hypotheses} hypotheses per sentence already; repeat comes once")
         self.hypotheses = n
 
     def select(self, rows: Tensor) -> None:

@@ -143,12 +143,21 @@ def test_hypotheses_share_the_source(model: Seq2Seq[Any]) -> None:
 
 
 @pytest.mark.parametrize("tokens", [1, 3])
-def test_repeat_after_decoding_is_refused(tokens: int) -> None:
+def test_hypotheses_that_begin_alike_may_part_later(model: Seq2Seq[Any], tokens: int) -> None:
+    """Repeated after their first tokens they go on as if they had been repeated before."""
+    src, src_mask = random_source(3, 5)
+    beginning, end = random_ids(3, tokens), random_ids(6, 2)
+    early, late = model.encode(src, src_mask).repeat(2), model.encode(src, src_mask)
+    model.decode(beginning.repeat_interleave(2, dim=0), early)
+    model.decode(beginning, late)
+    assert_same(model.decode(end, late.repeat(2)), model.decode(end, early))
+
+
+def test_repeating_twice_is_refused() -> None:
     model = make_model(PAPER)
     assert isinstance(model, Transformer)
-    state: DecoderState = model.encode(*random_source(2, 5))
-    model.decode(random_ids(2, tokens), state)
-    with pytest.raises(ValueError, match=f"repeat comes before decoding, but {tokens} tokens have been decoded"):
+    state: DecoderState = model.encode(*random_source(2, 5)).repeat(3)
+    with pytest.raises(ValueError, match="3 hypotheses per sentence already; repeat comes once"):
         state.repeat(2)
 
 

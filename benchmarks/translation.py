@@ -52,8 +52,8 @@ class Task:
 TASKS = {
     "tiny": [Task(5, 1000, 300, 24), Task(1, 1000, 300, 64), Task(5, 50, 30, 7, True), Task(1, 50, 30, 13, True)],
     "base": [
-        Task(5, 64, 64, 7, length=LENGTH),
-        Task(1, 128, 64, 32, length=LENGTH),
+        Task(5, 256, 64, 7, length=LENGTH),
+        Task(1, 512, 64, 32, length=LENGTH),
         Task(5, 13, 7, 2, True, LENGTH),
         Task(1, 13, 7, 3, True, LENGTH),
     ],

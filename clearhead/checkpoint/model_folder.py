@@ -2,7 +2,7 @@
 
 config.json is a closed schema. `format` and `model` (its `kind` and options) must be there; `data` and `decoding`
 are options too; `calibration`, which a finished model has, is what its scores mean; `scale` is that of the features of
-a model whose sources are numbers; `tokenizer` and `about` hold plain
+a model whose sources are numbers; `target` says which words it never learned to say; `tokenizer` and `about` hold plain
 values, which are shown or compared but never opened or run.
 """
 
@@ -16,6 +16,7 @@ from clearhead.data.features import FeatureScale
 from clearhead.data.options import DataOptions
 from clearhead.decoding.calibration import Calibration
 from clearhead.decoding.options import DecodingOptions
+from clearhead.decoding.words import TargetWords
 from clearhead.errors import DAMAGED, MISSING, UserError
 from clearhead.model.options import ModelOptions, RNNOptions, TransformerOptions
 from clearhead.options import from_dict
@@ -31,6 +32,7 @@ OPTIONS: dict[str, type] = {
     "decoding": DecodingOptions,
     "calibration": Calibration,
     "scale": FeatureScale,
+    "target": TargetWords,
 }
 PLAIN = ("tokenizer", "about")
 LARGEST = 1 << 24  # of any size in the options; a matrix of two of them can still be counted in 64 bits
@@ -82,6 +84,12 @@ def model_options(config: Mapping[str, Any]) -> ModelOptions:
     return options
 
 
+def said_words(config: Mapping[str, Any]) -> list[int] | None:
+    """The target words that a search considers; none: all."""
+    words = from_dict(TargetWords, config.get("target", {}), "target")
+    return words.said(model_options(config).target_vocabulary)
+
+
 def make_config(options: ModelOptions, sections: Mapping[str, Any]) -> dict[str, Any]:
     """What goes into config.json: the sections given and the model's own; checked as if it were read."""
     kind = next(kind for kind, known in KINDS.items() if isinstance(options, known))
@@ -106,6 +114,7 @@ def check_config(config: Mapping[str, Any]) -> None:
             from_dict(OPTIONS[key], section, key)
         elif any(isinstance(value, dict | list) for value in section.values()):
             raise ValueError(f"{key} has more than plain values")
+    said_words(config)
 
 
 def _check_numbers(values: Mapping[str, Any]) -> None:

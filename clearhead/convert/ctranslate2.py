@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.files import write_folder
 from clearhead.checkpoint.manifest import Entry, damaged, json_bytes, verify
-from clearhead.checkpoint.model_folder import CONFIG, model_options, read_config
+from clearhead.checkpoint.model_folder import CONFIG, model_options, read_config, said_words
 from clearhead.data.tokenizer import BOS, EOS, SPECIAL_PIECES, UNK, load
 from clearhead.errors import USAGE, UserError
 from clearhead.model.options import ModelOptions, TransformerOptions
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 CONVERTER = 2  # raised when the same model gives another folder
 MADE_OF = "made_of.json"  # which model a folder was made of
+SAID = "vmap.txt"  # CTranslate2's name for the words that a search considers, if asked to
 WEIGHTS = "model.safetensors"  # as in checkpoint.weights, which needs torch
 SIDES = ("source", "target")  # what the files of the tokenizers are called
 POSITIONS = 2048  # rows of the table where the model itself has no end
@@ -64,7 +65,8 @@ def to_ctranslate2(folder: Path, out: Path, quantization: str = "int8") -> None:
         expected = ", ".join(QUANTIZATIONS)
         raise UserError("QUANTIZATION", f"quantization is {quantization!r}; expected one of {expected}", USAGE)
     entries = verify(folder, [WEIGHTS, CONFIG])
-    options = model_options(read_config(folder))
+    config = read_config(folder)
+    options = model_options(config)
     reason = inexpressible(options)
     if reason or not isinstance(options, TransformerOptions):
         message = f"CTranslate2 cannot express the model in {folder}: {reason}, or use --engine native"
@@ -73,13 +75,23 @@ def to_ctranslate2(folder: Path, out: Path, quantization: str = "int8") -> None:
     if quantization == "int8":
         _quantize(spec)
     spec.register_source_vocabulary(vocabulary(folder, "source", options.source_vocabulary))
-    spec.register_target_vocabulary(vocabulary(folder, "target", options.target_vocabulary))
+    pieces = vocabulary(folder, "target", options.target_vocabulary)
+    spec.register_target_vocabulary(pieces)
     spec.validate()
     spec.optimize(None if quantization == "int8" else quantization)
     with tempfile.TemporaryDirectory() as scratch:
         spec.save(scratch)
         files = {file.name: file.read_bytes() for file in sorted(Path(scratch).iterdir())}
+    files |= _said_file(said_words(config), pieces)
     write_folder(out, {**files, MADE_OF: json_bytes(made_of(folder, entries, quantization))}, point="ct2")
+
+
+def _said_file(said: list[int] | None, pieces: list[str]) -> dict[str, bytes]:
+    """A list of the words that may follow whatever source; with a blank in a word it could not be told from two."""
+    words = [pieces[i] for i in said or ()]
+    if not words or any(blank in word for word in words for blank in " \t\n"):
+        return {}
+    return {SAID: f"\t{' '.join(words)}\n".encode()}
 
 
 def made_of(folder: Path, entries: dict[str, Entry], quantization: str) -> dict[str, Any]:
@@ -95,6 +107,7 @@ def made_of(folder: Path, entries: dict[str, Entry], quantization: str) -> dict[
         "weights": entries[WEIGHTS].sha256,
         "model": config["model"],
         "tokenizers": tokenizers,
+        "target": config.get("target"),
     }
 
 

@@ -10,11 +10,13 @@ from torch import nn
 
 from clearhead.checkpoint.manifest import read_manifest
 from clearhead.checkpoint.model import load_model
+from clearhead.checkpoint.model_folder import said_words
 from clearhead.checkpoint.weights import WEIGHTS
 from clearhead.data.batching import make_batch, pad_sources
 from clearhead.data.features import Source
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis, search, search_steps
 from clearhead.decoding.pacing import Paced
+from clearhead.decoding.said import Said
 from clearhead.decoding.scoring import score
 from clearhead.model import Seq2Seq
 from clearhead.model.linear import multiply_in, pack
@@ -35,7 +37,8 @@ class NativeEngine:
     Among others a sentence's numbers differ in the last digits, because products of other shapes sum in another order.
     With `folder`, from which other processes can load the same model, the speed of one thread and of all of them is
     measured on the first batches of the first long work; where more processes of one thread each are faster, they are
-    started, and kept. `in_bfloat16` a search multiplies; scores are exact.
+    started, and kept. `in_bfloat16` a search multiplies; scores are exact. A search considers the target words `said`,
+    unless others are demanded; none given: all.
     """
 
     name = "native"
@@ -49,10 +52,12 @@ class NativeEngine:
         deterministic: bool = False,
         folder: Path | None = None,
         in_bfloat16: bool = False,
+        said: Sequence[int] | None = None,
     ) -> None:
         self._workers: Workers | None = None
         self.in_bfloat16 = in_bfloat16
         self.model = model
+        self._said = None if said is None else Said(model, said)
         self.device = device
         self.deterministic = deterministic
         self._folder = folder if device == "cpu" and not deterministic else None
@@ -88,10 +93,14 @@ class NativeEngine:
         between: Callable[[], None] | None = None,
     ) -> list[list[Hypothesis]]:
         """All of them in one batch, here; whatever `between` two steps raises ends it."""
-        src, src_mask = pad_sources(list(sources))
+        src, src_mask = (part.to(self.device) for part in pad_sources(list(sources)))
         self._multiply_in(torch.bfloat16)
-        model = self.model if between is None else Paced(self.model, between)
-        return search(model, src.to(self.device), src_mask.to(self.device), options, demands)
+        said = self._said_for(demands or ())
+        if said is not None and demands is not None:
+            demands = said.numbered(demands)
+        model = said or self.model
+        found = search(model if between is None else Paced(model, between), src, src_mask, options, demands)
+        return found if said is None else said.named(found)
 
     def score(self, sources: Sequence[Source], targets: Sequence[list[int]]) -> list[list[float]]:
         results: list[list[float]] = [[] for _ in sources]
@@ -109,9 +118,12 @@ class NativeEngine:
 
     def search_steps(self, source: Source, options: DecodingOptions, demand: Demand) -> Iterator[int]:
         """Greedy search, or with a temperature one sample, as it goes; what the demand forces is among the tokens."""
-        src, _ = pad_sources([source])
+        src = pad_sources([source])[0].to(self.device)
         self._multiply_in(torch.bfloat16)
-        return search_steps(self.model, src.to(self.device), options, demand)
+        said = self._said_for([demand])
+        if said is None:
+            return search_steps(self.model, src, options, demand)
+        return (said.words[i] for i in search_steps(said, src, options, *said.numbered([demand])))
 
     def close(self) -> None:
         """End the processes, if there are any; more work starts new ones."""
@@ -122,10 +134,15 @@ class NativeEngine:
     def __del__(self) -> None:
         self.close()
 
+    def _said_for(self, demands: Sequence[Demand]) -> Said | None:
+        return self._said if self._said is not None and self._said.can_meet(demands) else None
+
     def _multiply_in(self, product: torch.dtype) -> None:
         """Unless the precision is not ours to choose, as while the model is being trained."""
         if self.in_bfloat16 and isinstance(self.model, nn.Module):
             multiply_in(self.model, product)
+            if self._said is not None:
+                multiply_in(self._said.output, product)
 
     def _batches(self, lengths: Sequence[int], beam: int) -> list[list[int]]:
         """With several processes, as many for each of them: none waits long for the last."""
@@ -162,7 +179,8 @@ class NativeEngine:
 
 def open_native(folder: Path, *, deterministic: bool = False) -> NativeEngine:
     """The engine of a model folder; with products in bfloat16 where the CPU has it: emulated it is far slower."""
-    model, _, folder = load_model(folder)
+    model, config, folder = load_model(folder)
     pack(model)
     in_bfloat16 = has_bfloat16() and not deterministic
-    return NativeEngine(model, deterministic=deterministic, folder=folder, in_bfloat16=in_bfloat16)
+    said = said_words(config)
+    return NativeEngine(model, deterministic=deterministic, folder=folder, in_bfloat16=in_bfloat16, said=said)

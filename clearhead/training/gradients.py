@@ -22,6 +22,7 @@ from .distributed import Team
 from .position import Position
 from .settings import Settings
 from .step import backward, pairs_of
+from .vocabulary import spread_over, target_words
 
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
@@ -36,6 +37,7 @@ class Gradients:
         self._agrees_after = int(settings.training.agreement_from * steps)
         self._team, self._device = team, device
         self._lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
+        self._spread = spread_over(target_words(prepared, settings.data), model.options.target_vocabulary, device)
 
     def of(
         self, rows: np.ndarray, here: Position, told: Callable[[], int], warn: Callable[[str, str], None]
@@ -65,7 +67,7 @@ class Gradients:
                 failpoint(f"train.step.{step}")
                 at_a_time = here.micro_tokens // 2 if agreement else here.micro_tokens
                 batches = [self._batch(some, here.epoch) for some in self._pieces(rows, at_a_time)]
-                loss = backward(self._model, batches, training.label_smoothing, tokens, agreement)
+                loss = backward(self._model, batches, training.label_smoothing, tokens, agreement, self._spread)
                 return loss, sum(batch.tokens for batch in batches)
             except (RuntimeError, MemoryError) as error:
                 if not (isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)):

@@ -18,7 +18,7 @@ class TrainingOptions:
     peak_rate: float | None = None  # highest learning rate; schedule = "paper" needs none
     warmup: int | None = None  # updates until the peak
     schedule: str = "cosine"  # cosine, down to nothing at the last step | inverse-sqrt | paper (section 5.3)
-    label_smoothing: float = 0.1  # ε_ls
+    label_smoothing: float = 0.1  # ε_ls, spread over the words that training targets have
     agreement: float = 0.0  # R-Drop's α: pairs are read twice, and predictions that differ cost so much; 5 is usual
     agreement_from: float = 0.0  # share of the steps before it begins: steps with it take twice as long
     clip: float = 1.0  # gradients longer than this are shortened to it; 0: never

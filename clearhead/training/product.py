@@ -12,6 +12,7 @@ from clearhead.decoding.calibration import Calibration
 
 from .plan import Plan
 from .settings import Settings
+from .vocabulary import target_words
 
 
 def write_model(
@@ -29,10 +30,13 @@ def write_model(
         "decoding": asdict(settings.decoding),
         "about": dict(about),
     }
-    scale = open_prepared(Path(plan.prepared)).source.scale
-    if scale is not None:
-        config["scale"] = asdict(scale)
+    prepared = open_prepared(Path(plan.prepared))
+    if prepared.source.scale is not None:
+        config["scale"] = asdict(prepared.source.scale)
     if calibration is not None:
         config["calibration"] = asdict(calibration)
+    words = target_words(prepared, settings.data)
+    if words.unsaid:
+        config["target"] = asdict(words)
     files = {file.name: file.read_bytes() for file in tokenizer_files(Path(plan.prepared))}
     save_model(run / "model", model, config, files)

@@ -50,6 +50,7 @@ from .report import Log, loss_curve, model_card, say, write_text
 from .settings import Request, Settings, differences, from_toml, kind_of, to_toml
 from .step import pick_device
 from .validation import Sample, calibrate, translate_validation, validation_loss
+from .vocabulary import target_words
 
 # Options that may change between the calls of one run: they do not change what a step computes (micro_tokens only in
 # the last digits, and whoever ran out of memory must be able to lower it).
@@ -291,7 +292,8 @@ def _finish(out: Path, settings: Settings, plan: Plan, prepared: Prepared, comma
     load_tensors(model, average([checkpoint_folder(out, step) for step in candidates[chosen]]))
     pairs = min(CALIBRATED * max(settings.training.decode_pairs, 1), MOST_CALIBRATED)
     say(out, f"finishing   translating {min(pairs, len(prepared.valid_source.ids)):,} validation pairs")
-    scores, samples = translate_validation(model, prepared, Team(), device, settings.decoding, pairs)
+    said = target_words(prepared, settings.data).said(settings.model.target_vocabulary)
+    scores, samples = translate_validation(model, prepared, Team(), device, settings.decoding, pairs, said)
     card = model_card(settings, plan, command, chosen, losses[chosen], scores, samples)
     write_text(out / "loss.svg", loss_curve(Log(out / "log.jsonl").events()))
     write_text(out / "README.md", card)

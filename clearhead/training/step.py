@@ -41,14 +41,21 @@ def pairs_of(prepared: Prepared, rows: np.ndarray) -> Batch:
     return make_batch([(source.item(int(row)), target.tokens(int(row))) for row in rows])
 
 
-def backward(model: Seq2Seq, batches: Sequence[Batch], smoothing: float, tokens: int, agreement: float = 0.0) -> Tensor:
+def backward(
+    model: Seq2Seq,
+    batches: Sequence[Batch],
+    smoothing: float,
+    tokens: int,
+    agreement: float = 0.0,
+    spread: Tensor | None = None,
+) -> Tensor:
     """Add the gradients of these batches, whose loss is divided by `tokens`; that loss."""
     total = torch.zeros(())
     for batch in batches:
         if agreement:
-            loss = agreeing_loss(model, batch, smoothing, agreement, tokens)
+            loss = agreeing_loss(model, batch, smoothing, agreement, tokens, spread)
         else:
-            loss = batch_loss(model, batch, smoothing, tokens)
+            loss = batch_loss(model, batch, smoothing, tokens, spread)
         loss.backward()
         total += loss.detach().cpu()
     return total

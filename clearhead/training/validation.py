@@ -55,9 +55,15 @@ def validation_loss(model: Seq2Seq, prepared: Prepared, team: Team, device: str)
 
 
 def translate_validation(
-    model: Seq2Seq, prepared: Prepared, team: Team, device: str, options: DecodingOptions, pairs: int
+    model: Seq2Seq,
+    prepared: Prepared,
+    team: Team,
+    device: str,
+    options: DecodingOptions,
+    pairs: int,
+    said: Sequence[int] | None = None,
 ) -> tuple[Scores | ErrorRates, list[Sample]]:
-    """Scores of the translations of `pairs` pairs from all over the set, and those translations."""
+    """Scores of the translations of `pairs` pairs from all over the set, and those translations in words `said`."""
     count = len(prepared.valid_source.ids)
     wanted = [i * count // min(pairs, count) for i in range(min(pairs, count))]
     mine = wanted[team.rank :: team.size]
@@ -65,7 +71,7 @@ def translate_validation(
     beginnings = [_beginning(prepared, i) for i in mine]
     longest = int(prepared.target.ids.lengths.max()) + SPARE if prepared.source.scale else None
     demands = [Demand(prefix=ids, max_length=longest) for ids in beginnings]
-    found = NativeEngine(model, device).translate(sources, options, demands)
+    found = NativeEngine(model, device, said=said).translate(sources, options, demands)
     best = [
         (prepared.target_tokenizer.decode(hypotheses[0].tokens[len(ids) :]), hypotheses[0].score)
         for ids, hypotheses in zip(beginnings, found, strict=True)

@@ -19,17 +19,17 @@ def save_variant(folder: Path, options: ModelOptions, seed: int = 7) -> Model:
     return model
 
 
-def save(folder: Path, model: Model) -> None:
+def save(folder: Path, model: Model, unsaid: str = "") -> None:
     options = model.options
     sizes = {"source": options.source_vocabulary, "target": options.target_vocabulary}
     with tempfile.TemporaryDirectory() as scratch:
         for side, size in sizes.items():
             Words([f"{side}{i}" for i in range(SPECIALS, size)]).save(Path(scratch), side)
         files = {f"{side}.json": (Path(scratch) / f"{side}.json").read_bytes() for side in sizes}
-    save_model(folder, model, {}, files)
+    save_model(folder, model, {"target": {"unsaid": unsaid}} if unsaid else {}, files)
 
 
-def save_talkative(folder: Path, seed: int = 3) -> Model:
+def save_talkative(folder: Path, seed: int = 3, unsaid: str = "") -> Model:
     """A model like a trained one: sources differ in their targets, which end, and PAD and BOS are unlikely."""
     model = make_model(replace(PAPER, output_bias=True), seed)
     with torch.no_grad():
@@ -38,5 +38,5 @@ def save_talkative(folder: Path, seed: int = 3) -> Model:
                 parameter.mul_(2.0)
         model.output.bias[[PAD, BOS]] = -30.0
         model.output.bias[EOS] = 1.5
-    save(folder, model)
+    save(folder, model, unsaid)
     return model

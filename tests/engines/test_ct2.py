@@ -15,7 +15,7 @@ from clearhead.decoding import DecodingOptions, Demand, Hypothesis
 from clearhead.engines import Engine
 from clearhead.engines import ct2 as module
 from clearhead.engines.ct2 import Ct2Engine
-from clearhead.engines.native import NativeEngine
+from clearhead.engines.native import NativeEngine, open_native
 from clearhead.errors import BAD_DATA, UserError
 from tests.convert.test_ctranslate2 import EXPRESSIBLE
 from tests.convert.variants import save, save_talkative, save_variant
@@ -78,6 +78,49 @@ def test_greedy_search_finds_the_same(name: str, both: Both) -> None:
     ours, theirs = (engine.translate(sources, GREEDY[name]) for engine in both)
     assert texts(theirs) == texts(ours)
     assert best_scores(theirs) == pytest.approx(best_scores(ours), abs=1e-4)
+
+
+UNSAID = "7 9-12"
+SOME_UNSAID = [7, 9, 10, 11, 12]
+
+
+@pytest.fixture(scope="module")
+def taciturn(tmp_path_factory: pytest.TempPathFactory) -> Both:
+    """Both engines of a model that some words were never in a target of."""
+    folder = tmp_path_factory.mktemp("taciturn")
+    save_talkative(folder / "model", unsaid=UNSAID)
+    return open_native(folder / "model"), make_engine(folder, workers=2)
+
+
+@pytest.mark.parametrize("options", [DecodingOptions(beam=1), DecodingOptions(beam=5), GREEDY["blocked"]])
+def test_words_that_no_training_target_has_are_not_considered(options: DecodingOptions, taciturn: Both) -> None:
+    sources = some_sources(97)
+    ours, theirs = (engine.translate(sources, options) for engine in taciturn)
+    same = [a == b for a, b in zip(texts(theirs), texts(ours), strict=True)]
+    assert sum(same) >= (1 if options.beam == 1 else 0.85) * len(sources)
+    assert not {word for text in texts(theirs) for word in text} & set(SOME_UNSAID)
+    everything = Ct2Engine(taciturn[1].form)
+    everything._said = None
+    assert {word for text in texts(everything.translate(sources, options)) for word in text} & set(SOME_UNSAID)
+    among_all = [sum(one) / len(one) for one in taciturn[1].score(sources, texts(theirs))]
+    for *scores, is_same in zip(best_scores(ours), among_all, best_scores(theirs), same, strict=True):
+        # what CTranslate2 counts otherwise is scored once more, and then among all words
+        assert not is_same or any(scores[2] == pytest.approx(one, abs=1e-4) for one in scores[:2])
+
+
+def test_a_prefix_may_have_any_word_and_so_may_what_follows(taciturn: Both) -> None:
+    sources, options = some_sources(31), DecodingOptions(beam=1)
+    for prefix in (SOME_UNSAID[:2], [5, 6]):
+        ours, theirs = (engine.translate(sources, options, [Demand(prefix=prefix)] * 31) for engine in taciturn)
+        assert texts(theirs) == texts(ours)
+        assert all(text[:2] == prefix for text in texts(theirs))
+
+
+def test_steps_are_words_of_the_model_all_the_same(both: Both, taciturn: Both) -> None:
+    """They are searched among all words, as those of the same weights are where every word is said."""
+    sources = some_sources(31)
+    ours, theirs = ([list(engine.steps(source, 40)) for source in sources] for engine in (both[1], taciturn[1]))
+    assert theirs == ours
 
 
 @pytest.mark.parametrize("limit", [1, 7, 40])

@@ -17,12 +17,13 @@ from clearhead.model.linear import Linear
 from clearhead.training import agreement as agreement_module
 from clearhead.training import loss as loss_module
 from clearhead.training.agreement import agreeing_loss, divided_cross_entropy
-from clearhead.training.loss import batch_loss
+from clearhead.training.loss import batch_loss, cross_entropy
 from clearhead.training.step import make_optimizer, update
 from tests.samples import PAPER, make_model
 from tests.training.test_loss import (
     PAIRS,
     D,
+    V,
     each_bias,
     each_kind,
     each_smoothing,
@@ -51,11 +52,23 @@ def test_it_is_the_same_as_by_torch_s_functions(
     monkeypatch.setattr(agreement_module, "LOGITS_PER_CHUNK", logits_per_chunk)
     output, targets = random_output(bias), random_targets(29, 7)
     hidden = torch.randn(58, 7, D, requires_grad=True)
-    ours = divided_cross_entropy(hidden, output, targets, smoothing, 5.0)
+    ours = divided_cross_entropy(hidden, output, targets, smoothing, 5.0, torch.full((V,), 1 / V))
     theirs = plain_agreement(hidden, output, targets, smoothing, 5.0)
     torch.testing.assert_close(ours, theirs)
     found, expected = gradients(ours, hidden, output), gradients(theirs, hidden, output)
     torch.testing.assert_close(found, expected, atol=1e-3, rtol=1e-4)  # sums of up to 203 terms, times 3
+
+
+def test_two_readings_that_agree_cost_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the smoothing is spread."""
+    monkeypatch.setattr(agreement_module, "LOGITS_PER_CHUNK", 1)
+    output, targets, spread = random_output(bias=True), random_targets(29, 7), torch.rand(V).softmax(0)
+    hidden = torch.randn(29, 7, D, requires_grad=True)
+    twice = divided_cross_entropy(torch.cat([hidden, hidden]), output, targets, 0.3, 5.0, spread)
+    once = cross_entropy(hidden, output, targets, 0.3, spread)
+    torch.testing.assert_close(twice, once)
+    found, expected = gradients(twice, hidden, output), gradients(once, hidden, output)
+    torch.testing.assert_close(found, expected, atol=1e-3, rtol=1e-4)
 
 
 @each_kind

@@ -73,6 +73,22 @@ def test_the_fused_loss_is_torch_s(
         torch.testing.assert_close(of_ours, of_plain, rtol=1e-5, atol=1e-5)
 
 
+@each_bias
+def test_smoothing_is_spread_as_told(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against torch's cross entropy with probabilities as targets."""
+    monkeypatch.setattr(loss_module, "LOGITS_PER_CHUNK", 1)
+    torch.manual_seed(4)
+    output, hidden, targets = random_output(bias), torch.randn(13, 17, D, requires_grad=True), random_targets(13, 17)
+    spread = torch.rand(V).softmax(0)
+    ours = cross_entropy(hidden, output, targets, 0.3, spread)
+    real = targets != PAD
+    wanted = 0.7 * F.one_hot(targets[real], V) + 0.3 * spread
+    plain = F.cross_entropy(F.linear(hidden[real], output.weight, output.bias), wanted, reduction="sum")
+    torch.testing.assert_close(ours, plain)
+    for of_ours, of_plain in zip(gradients(ours, hidden, output), gradients(plain, hidden, output), strict=True):
+        torch.testing.assert_close(of_ours, of_plain, rtol=1e-5, atol=1e-5)
+
+
 def test_chunks_are_as_small_as_told(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
     add_product = loss_module.add_product

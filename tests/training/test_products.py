@@ -11,8 +11,11 @@ import pytest
 import torch
 
 import clearhead
+from clearhead.checkpoint.model_folder import said_words
 from clearhead.checkpoint.run import checkpoint_folder, steps
 from clearhead.checkpoint.weights import average, read_tensors
+from clearhead.data.prepare import open_prepared
+from clearhead.data.tokenizer import SPECIALS
 from clearhead.errors import MISSING, USAGE, UserError
 from clearhead.failpoint import FailpointError
 from clearhead.training import gradients, loop, run
@@ -20,6 +23,7 @@ from clearhead.training.report import Log, loss_curve
 from clearhead.training.run import read_run
 from clearhead.training.settings import from_toml, to_toml
 from clearhead.training.step import backward
+from clearhead.training.vocabulary import spread_over, target_words
 
 from .conftest import Straight
 from .toy import COMMAND, DROPOUT, STEPS, WORDS, Toy, events, losses
@@ -39,6 +43,32 @@ def state(out: Path) -> dict[str, Any]:
 
 def about(out: Path) -> dict[str, Any]:
     return json.loads((out / "model" / "config.json").read_text())["about"]
+
+
+# -- which words it learns to say -------------------------------------------------------------------------------------
+
+
+def test_words_of_the_source_alone_are_left_out(toy: Toy, tmp_path: Path) -> None:
+    """With one vocabulary for both sides; they get no share of label smoothing either."""
+    joint = "data.joint=true"
+    assert toy.train(tmp_path, joint) == 0
+    settings, plan = read_run(tmp_path)
+    prepared = open_prepared(Path(plan.prepared))
+    (source, target) = ({int(i) for i in side.ids.flat} for side in (prepared.source, prepared.target))
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    said = said_words(config)
+    assert said is not None
+    assert {i for i in said if i >= SPECIALS} == target
+    assert source - target
+    shares = spread_over(target_words(prepared, settings.data), len(prepared.target_tokenizer), "cpu")
+    assert shares is not None
+    assert shares.sum() == pytest.approx(1)
+    assert shares.nonzero().flatten().tolist() == said
+
+
+def test_where_words_are_broken_up_at_random_all_may_be_said(toy: Toy, tmp_path: Path) -> None:
+    assert toy.train(tmp_path, *DROPOUT) == 0
+    assert "target" not in json.loads((tmp_path / "model" / "config.json").read_text())
 
 
 # -- when it stops, what it keeps -----------------------------------------------------------------------------------
@@ -116,9 +146,9 @@ def test_a_best_checkpoint_that_is_damaged_or_gone_is_done_without(
 def test_agreement_begins_where_it_is_told_to(toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
-    def spy(model: Any, batches: Any, smoothing: float, tokens: int, agreement: float) -> torch.Tensor:
+    def spy(model: Any, batches: Any, smoothing: float, tokens: int, agreement: float, spread: Any) -> torch.Tensor:
         asked.append(agreement)
-        return backward(model, batches, smoothing, tokens, agreement)
+        return backward(model, batches, smoothing, tokens, agreement, spread)
 
     monkeypatch.setattr(gradients, "backward", spy)
     assert toy.train(tmp_path, "training.agreement=3", "training.agreement_from=0.5") == 0
@@ -129,8 +159,8 @@ def test_the_loss_is_per_token_that_was_really_there(toy: Toy, tmp_path: Path, m
     """Subword dropout makes more tokens than the batches were counted by."""
     expected: list[float] = []
 
-    def spy(model: Any, batches: Any, smoothing: float, tokens: int, agreement: float) -> torch.Tensor:
-        loss = backward(model, batches, smoothing, tokens, agreement)
+    def spy(model: Any, batches: Any, smoothing: float, tokens: int, agreement: float, spread: Any) -> torch.Tensor:
+        loss = backward(model, batches, smoothing, tokens, agreement, spread)
         real_tokens = sum(batch.tokens for batch in batches)
         assert real_tokens > tokens
         expected.append(float(loss) * tokens / real_tokens)

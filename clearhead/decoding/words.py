@@ -1,0 +1,51 @@
+"""Which of the target's words a search considers: those that some training target has. Without torch.
+
+With one vocabulary for both languages a third of the words may be the source's alone. Training teaches a model not to
+say them (their share of label smoothing goes to the others), so leaving them out of every step changes next to nothing
+but its time.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from clearhead.data.tokenizer import SPECIALS
+
+RANGES = re.compile(r"(\d+(-\d+)?( \d+(-\d+)?)*)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class TargetWords:
+    unsaid: str = ""  # ids in rising order, many in a row as their first and last: "7 11-13"
+
+    def __post_init__(self) -> None:
+        if not RANGES.fullmatch(self.unsaid):
+            raise ValueError(f"unsaid is {self.unsaid[:40]!r}; expected ids and ranges of ids, as in '7 11-13'")
+        edges = [edge for first, last in self._ranges() for edge in (first, last)]
+        if edges != sorted(edges) or (edges and edges[0] < SPECIALS):
+            raise ValueError(f"unsaid is {self.unsaid[:40]!r}; expected ids in rising order, none of a special token")
+
+    @classmethod
+    def without(cls, unsaid: Iterable[int]) -> "TargetWords":
+        """All but these, which come in rising order."""
+        ranges: list[list[int]] = []
+        for word in unsaid:
+            if ranges and word == ranges[-1][1] + 1:
+                ranges[-1][1] = word
+            else:
+                ranges.append([word, word])
+        return cls(" ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in ranges))
+
+    def said(self, vocabulary: int) -> list[int] | None:
+        """The others of so many, special tokens among them; none: all."""
+        ranges = self._ranges()
+        if not ranges:
+            return None
+        if ranges[-1][1] >= vocabulary:
+            raise ValueError(f"unsaid ends with {ranges[-1][1]}; expected ids of {vocabulary} words")
+        missing = {word for first, last in ranges for word in range(first, last + 1)}
+        return [word for word in range(vocabulary) if word not in missing]
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        pairs = (part.partition("-") for part in self.unsaid.split())
+        return [(int(first), int(last or first)) for first, _, last in pairs]

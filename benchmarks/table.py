@@ -1,17 +1,19 @@
-"""The short table of the READMEs and of the comparison with the peers, taken from RESULTS.json.
+"""The short tables of the READMEs and of the comparison with the peers, taken from what was measured.
 
-python -m benchmarks.table [--write]        print it, or write it between the marks in these pages
+python -m benchmarks.table [--write]        print them, or write them between the marks in these pages
 """
 
 import argparse
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.quality_table import EQUAL, QUALITY, equal_table, quality_table
 from benchmarks.results import Result, best_peer, load_results, ratio, spread
 from benchmarks.translators import AUTO
 
 HERE = Path(__file__).parent
-BEGIN, END = "<!-- from benchmarks/RESULTS.json -->", "<!-- end -->"
+RESULTS, END = "RESULTS.json", "<!-- end -->"
 
 
 @dataclass(frozen=True)
@@ -81,26 +83,41 @@ def short_table(results: dict[str, Result], page: str) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def with_table(text: str, table: str) -> str:
+def begin_of(source: str) -> str:
+    """The mark after which the table of a file in benchmarks/ stands."""
+    return f"<!-- from benchmarks/{source} -->"
+
+
+def with_table(text: str, table: str, source: str = RESULTS) -> str:
     """A page with this between its two marks."""
-    before, begin, rest = text.partition(BEGIN)
+    before, begin, rest = text.partition(begin_of(source))
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise ValueError(f"there is no {BEGIN} … {END} to write between")
+        raise ValueError(f"there is no {begin_of(source)} … {END} to write between")
     return f"{before}{begin}\n{table}\n{end}{after}"
+
+
+def tables_of(page: str) -> dict[str, str]:
+    """By the file that they are taken from."""
+    tables = {RESULTS: short_table(load_results(HERE / RESULTS), page)}
+    if page.startswith("README"):
+        for source, table in ((QUALITY, quality_table), (EQUAL, equal_table)):
+            runs = json.loads((HERE / source).read_text(encoding="utf-8"))
+            tables[source] = table(runs, "zh" in page)
+    return tables
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--write", action="store_true")
     write = parser.parse_args().write
-    results = load_results(HERE / "RESULTS.json")
     for page in PAGES if write else PAGES[:2]:
-        path, table = HERE.parent / page, short_table(results, page)
-        if write:
-            path.write_text(with_table(path.read_text(encoding="utf-8"), table), encoding="utf-8")
-        else:
-            print(table)
+        path = HERE.parent / page
+        for source, table in tables_of(page).items():
+            if write:
+                path.write_text(with_table(path.read_text(encoding="utf-8"), table, source), encoding="utf-8")
+            else:
+                print(table, end="\n\n")
 
 
 if __name__ == "__main__":

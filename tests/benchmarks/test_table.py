@@ -1,11 +1,13 @@
 """The short table in README and docs is what the command would write."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmarks.quality_table import equal_table, quality_table
 from benchmarks.results import Cell, Column, Result, Table, load_results, page
-from benchmarks.table import BEGIN, END, HEADLINES, PAGES, short_table, with_table
+from benchmarks.table import END, HEADLINES, PAGES, RESULTS, begin_of, short_table, tables_of, with_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -13,9 +15,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("name", PAGES)
 def test_the_pages_have_what_the_command_writes(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
-    table = short_table(load_results(ROOT / "benchmarks" / "RESULTS.json"), name)
-    assert text == with_table(text, table), "run python -m benchmarks.table --write"
-    assert table.count("\n") >= 2
+    for source, table in tables_of(name).items():
+        assert text == with_table(text, table, source), "run python -m benchmarks.table --write"
+        assert table.count("\n") >= 2
 
 
 def test_the_page_of_results_is_what_its_json_says() -> None:
@@ -44,6 +46,35 @@ def test_what_was_not_measured_is_left_out() -> None:
 
 
 def test_only_what_is_between_the_marks_changes() -> None:
-    assert with_table(f"a{BEGIN}old{END}b", "new") == f"a{BEGIN}\nnew\n{END}b"
+    begin = begin_of(RESULTS)
+    assert with_table(f"a{begin}old{END}b", "new") == f"a{begin}\nnew\n{END}b"
     with pytest.raises(ValueError, match="to write between"):
-        with_table(f"a{BEGIN}b", "new")
+        with_table(f"a{begin}b", "new")
+
+
+def found(value: float) -> dict[str, Any]:
+    return {
+        "error_rate": value,
+        "bleu": value,
+        "intervals": {name: [value - 1, value + 1] for name in ("error_rate", "bleu")},
+    }
+
+
+def test_the_best_run_of_each_task_is_shown() -> None:
+    values = [("g2p-en", 7.0), ("g2p-en", 5.0), ("multi30k-en-de", 31.0), ("multi30k-en-de", 29.0)]
+    runs = [{"task": task, "minutes": value, "tests": {"test": found(value)}} for task, value in values]
+    assert quality_table(runs, is_chinese=False).splitlines()[2:] == [
+        "| g2p-en | 5 | test | 5.0 (4.0–6.0) % of phonemes wrong |",
+        "| multi30k-en-de | 31 | test | 31.0 (30.0–32.0) BLEU |",
+    ]
+
+
+def test_seeds_are_averaged_and_what_was_not_run_is_seen() -> None:
+    runs = [
+        {"task": "tatoeba-en-zh", "minutes": 20.0, "system": system, "bleu": bleu}
+        for system, bleu in (("A", 11.0), ("A", 13.0), ("B", 7.0))
+    ] + [{"task": "g2p-en", "minutes": 20.0, "system": "A", "error_rate": 5.0}]
+    assert equal_table(runs, is_chinese=False).splitlines()[2:] == [
+        "| tatoeba-en-zh, BLEU | 20 | 12.0 (2 seeds) | 7.0 |",
+        "| g2p-en, % of phonemes wrong | 20 | 5.0 | – |",
+    ]

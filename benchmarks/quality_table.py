@@ -1,0 +1,64 @@
+"""The short table of what models learn here, for the READMEs, from QUALITY.json and EQUAL.json."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+QUALITY, EQUAL = "QUALITY.json", "EQUAL.json"
+Run = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a task's translations are judged; `of` is what it is called in the files, times `factor` in per cent."""
+
+    of: str
+    english: str
+    chinese: str
+    factor: float = 1.0
+    best: Callable[..., Any] = max
+
+
+BLEU = Measure("bleu", "BLEU", "BLEU")
+PHONEMES = Measure("error_rate", "% of phonemes wrong", "% 音素错误", best=min)
+EXACT = Measure("exact_match", "% exactly right", "% 完全正确", 100.0)
+MEASURES = {"g2p-en": PHONEMES, "scan-simple": EXACT, "scan-length": EXACT}
+
+
+def quality_table(runs: Sequence[Run], is_chinese: bool) -> str:
+    """The best run of each task, by its first test set."""
+    rows = [
+        ["数据", "分钟", "测试集", "结果"] if is_chinese else ["corpus", "minutes", "test set", "result"],
+        ["---"] * 4,
+    ]
+    for task in dict.fromkeys(run["task"] for run in runs):
+        measure = MEASURES.get(task, BLEU)
+        of_task = [run for run in runs if run["task"] == task]
+        best = measure.best(of_task, key=lambda run, of=measure.of: next(iter(run["tests"].values()))[of])
+        for i, (test, found) in enumerate(best["tests"].items()):
+            low, high = (measure.factor * edge for edge in found["intervals"][measure.of])
+            name = measure.chinese if is_chinese else measure.english
+            result = f"{measure.factor * found[measure.of]:.1f} ({low:.1f}–{high:.1f}) {name}"
+            rows.append(["" if i else task, "" if i else f"{best['minutes']:.0f}", test, result])
+    return _written(rows)
+
+
+def equal_table(runs: Sequence[Run], is_chinese: bool) -> str:
+    """The same minutes for everybody: the mean of the seeds, and how many there were."""
+    systems = list(dict.fromkeys(run["system"] for run in runs))
+    rows = [[*(["数据", "分钟"] if is_chinese else ["corpus", "minutes"]), *systems], ["---"] * (2 + len(systems))]
+    for task, minutes in dict.fromkeys((run["task"], run["minutes"]) for run in runs):
+        measure = MEASURES.get(task, BLEU)
+        cells = []
+        for system in systems:
+            key = task, minutes, system
+            found = [run[measure.of] for run in runs if (run["task"], run["minutes"], run["system"]) == key]
+            seeds = f" ({len(found)} seeds)" if len(found) > 1 else ""
+            cells.append(f"{measure.factor * mean(found):.1f}{seeds}" if found else "–")
+        rows.append([f"{task}, {measure.chinese if is_chinese else measure.english}", f"{minutes:g}", *cells])
+    return _written(rows)
+
+
+def _written(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)

@@ -1,6 +1,7 @@
 """The short table of what models learn here, for the READMEs, from QUALITY.json and EQUAL.json."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 from typing import Any
@@ -17,35 +18,36 @@ class Measure:
     english: str
     chinese: str
     factor: float = 1.0
-    best: Callable[..., Any] = max
 
 
 BLEU = Measure("bleu", "BLEU", "BLEU")
-PHONEMES = Measure("error_rate", "% of phonemes wrong", "% 音素错误", best=min)
+PHONEMES = Measure("error_rate", "% of phonemes wrong", "% 音素错误")
 EXACT = Measure("exact_match", "% exactly right", "% 完全正确", 100.0)
 MEASURES = {"g2p-en": PHONEMES, "scan-simple": EXACT, "scan-length": EXACT}
 
 
 def quality_table(runs: Sequence[Run], is_chinese: bool) -> str:
-    """The best run of each task, by its first test set."""
-    rows = [
-        ["数据", "分钟", "测试集", "结果"] if is_chinese else ["corpus", "minutes", "test set", "result"],
-        ["---"] * 4,
-    ]
+    """Of each task the run that was best in its last validation: the test sets have no say in it."""
+    header = ["数据", "分钟", "测试集", "结果"] if is_chinese else ["corpus", "minutes", "test set", "result"]
+    rows = [header, ["---"] * 4]
     for task in dict.fromkeys(run["task"] for run in runs):
         measure = MEASURES.get(task, BLEU)
-        of_task = [run for run in runs if run["task"] == task]
-        best = measure.best(of_task, key=lambda run, of=measure.of: next(iter(run["tests"].values()))[of])
+        best = max((run for run in runs if run["task"] == task), key=lambda run: run["curve"][-1][1])
         for i, (test, found) in enumerate(best["tests"].items()):
             low, high = (measure.factor * edge for edge in found["intervals"][measure.of])
-            name = measure.chinese if is_chinese else measure.english
-            result = f"{measure.factor * found[measure.of]:.1f} ({low:.1f}–{high:.1f}) {name}"
+            result = f"{measure.factor * found[measure.of]:.1f} ({low:.1f}–{high:.1f}) {_name(measure, is_chinese)}"
+            tokens = re.search(r"tok:[\w-]+", found["signatures"]["bleu"]) if measure is BLEU else None
+            result += f", {tokens[0]}" if tokens else ""
             rows.append(["" if i else task, "" if i else f"{best['minutes']:.0f}", test, result])
-    return _written(rows)
+    return written(rows)
+
+
+def _name(measure: Measure, is_chinese: bool) -> str:
+    return measure.chinese if is_chinese else measure.english
 
 
 def equal_table(runs: Sequence[Run], is_chinese: bool) -> str:
-    """The same minutes for everybody: the mean of the seeds, and how many there were."""
+    """The same minutes for everybody: the mean of the seeds, of which there are n."""
     systems = list(dict.fromkeys(run["system"] for run in runs))
     rows = [[*(["数据", "分钟"] if is_chinese else ["corpus", "minutes"]), *systems], ["---"] * (2 + len(systems))]
     for task, minutes in dict.fromkeys((run["task"], run["minutes"]) for run in runs):
@@ -54,11 +56,10 @@ def equal_table(runs: Sequence[Run], is_chinese: bool) -> str:
         for system in systems:
             key = task, minutes, system
             found = [run[measure.of] for run in runs if (run["task"], run["minutes"], run["system"]) == key]
-            seeds = f" ({len(found)} seeds)" if len(found) > 1 else ""
-            cells.append(f"{measure.factor * mean(found):.1f}{seeds}" if found else "–")
-        rows.append([f"{task}, {measure.chinese if is_chinese else measure.english}", f"{minutes:g}", *cells])
-    return _written(rows)
+            cells.append(f"{measure.factor * mean(found):.1f} (n={len(found)})" if found else "–")
+        rows.append([f"{task}, {_name(measure, is_chinese)}", f"{minutes:g}", *cells])
+    return written(rows)
 
 
-def _written(rows: Sequence[Sequence[str]]) -> str:
+def written(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.quality_table import EQUAL, QUALITY, equal_table, quality_table
+from benchmarks.quality_table import EQUAL, QUALITY, equal_table, quality_table, written
 from benchmarks.results import Result, best_peer, load_results, ratio, spread
 from benchmarks.translators import AUTO
 
@@ -80,7 +80,7 @@ def short_table(results: dict[str, Result], page: str) -> str:
                 continue
             name = headline.chinese if is_chinese else headline.english
             rows.append([name, spread(ours), spread(theirs), peer, ratio(ours, theirs, column.better)])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return written(rows)
 
 
 def begin_of(source: str) -> str:

@@ -27,6 +27,7 @@ ctranslate2 = pytest.importorskip("ctranslate2")
 from clearhead.convert import ctranslate2 as to_ct2  # noqa: E402
 from clearhead.convert import marian  # noqa: E402
 from tests.convert.marian_folders import SMALL, TEXTS, write_opus, write_subword_model  # noqa: E402
+from tests.convert.variants import save_talkative  # noqa: E402
 
 pytestmark = pytest.mark.slow  # many small runs of the whole
 
@@ -53,6 +54,13 @@ def translated(folder: Path) -> list[str]:
     engine = NativeEngine(load_model(folder)[0])
     source, target = load_tokenizers(folder)
     return [target.decode(found[0].tokens).strip() for found in engine.translate(source.encode_many(TEXTS), OPTIONS)]
+
+
+def test_words_that_are_not_said_are_not_said_in_ctranslate2_either(tmp_path: Path) -> None:
+    """Both sides of the comparison search among the same words, however likely the others are."""
+    save_talkative(tmp_path / "model", unsaid="7 9-12")
+    export_model(tmp_path / "model", tmp_path / "ct2", "ct2")
+    assert (tmp_path / "ct2" / to_ct2.SAID).read_bytes().startswith(b"\t<pad> <s> </s> <unk> target4 target5")
 
 
 def test_out_to_hugging_face_and_back_in_translates_the_same(model: Path, tmp_path: Path) -> None:

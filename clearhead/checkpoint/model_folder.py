@@ -86,8 +86,11 @@ def model_options(config: Mapping[str, Any]) -> ModelOptions:
 
 def said_words(config: Mapping[str, Any]) -> list[int] | None:
     """The target words that a search considers; none: all."""
-    words = from_dict(TargetWords, config.get("target", {}), "target")
-    return words.said(model_options(config).target_vocabulary)
+    return _target_words(config).said(model_options(config).target_vocabulary)
+
+
+def _target_words(config: Mapping[str, Any]) -> TargetWords:
+    return from_dict(TargetWords, config.get("target", {}), "target")
 
 
 def make_config(options: ModelOptions, sections: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +117,7 @@ def check_config(config: Mapping[str, Any]) -> None:
             from_dict(OPTIONS[key], section, key)
         elif any(isinstance(value, dict | list) for value in section.values()):
             raise ValueError(f"{key} has more than plain values")
-    said_words(config)
+    _target_words(config).require(model_options(config).target_vocabulary)
 
 
 def _check_numbers(values: Mapping[str, Any]) -> None:

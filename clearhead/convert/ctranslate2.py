@@ -107,7 +107,7 @@ def made_of(folder: Path, entries: dict[str, Entry], quantization: str) -> dict[
         "weights": entries[WEIGHTS].sha256,
         "model": config["model"],
         "tokenizers": tokenizers,
-        "target": config.get("target"),
+        **{name: config[name] for name in ("target",) if name in config},
     }
 
 

@@ -28,7 +28,7 @@ def greedy(
 ) -> list[list[Hypothesis]]:
     """One hypothesis per sentence: what a beam of one finds."""
     constraints = Constraints(src_mask, options, demands)
-    return roll_out(model, src, src_mask, options, constraints, lambda logits, *_: largest(logits, 1)[1].squeeze(2))
+    return roll_out(model, src, src_mask, options, constraints, _likeliest)
 
 
 @torch.inference_mode()
@@ -73,7 +73,11 @@ def greedy_steps(model: Seq2Seq, src: Tensor, demand: Demand) -> Iterator[int]:
     """The words of one source (1, S), each as soon as it is known; without EOS."""
     with torch.inference_mode():
         constraints = Constraints(whole(src), DecodingOptions(beam=1), [demand])
-    return step_by_step(model, src, constraints, lambda logits, *_: logits.argmax(dim=2))
+    return step_by_step(model, src, constraints, _likeliest)
+
+
+def _likeliest(logits: Tensor, *_: object) -> Tensor:
+    return largest(logits, 1)[1].squeeze(2)
 
 
 def whole(src: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from clearhead.data.tokenizer import SPECIALS
 
-RANGES = re.compile(r"(\d+(-\d+)?( \d+(-\d+)?)*)?", re.ASCII)
+RANGES = re.compile(r"(\d{1,9}(-\d{1,9})?( \d{1,9}(-\d{1,9})?)*)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,11 @@ class TargetWords:
     def __post_init__(self) -> None:
         if not RANGES.fullmatch(self.unsaid):
             raise ValueError(f"unsaid is {self.unsaid[:40]!r}; expected ids and ranges of ids, as in '7 11-13'")
-        edges = [edge for first, last in self._ranges() for edge in (first, last)]
-        if edges != sorted(edges) or (edges and edges[0] < SPECIALS):
-            raise ValueError(f"unsaid is {self.unsaid[:40]!r}; expected ids in rising order, none of a special token")
+        before = SPECIALS - 1
+        for first, last in self._ranges():
+            if not before < first <= last:
+                raise ValueError(f"unsaid has {first}-{last} after {before}; expected rising ids from {SPECIALS} on")
+            before = last
 
     @classmethod
     def without(cls, unsaid: Iterable[int]) -> "TargetWords":
@@ -36,15 +38,23 @@ class TargetWords:
                 ranges.append([word, word])
         return cls(" ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in ranges))
 
+    def require(self, vocabulary: int) -> None:
+        """ValueError if there are not so many words."""
+        ranges = self._ranges()
+        if ranges and ranges[-1][1] >= vocabulary:
+            raise ValueError(f"target.unsaid ends with {ranges[-1][1]}; expected ids of {vocabulary} words")
+
     def said(self, vocabulary: int) -> list[int] | None:
         """The others of so many, special tokens among them; none: all."""
-        ranges = self._ranges()
-        if not ranges:
+        self.require(vocabulary)
+        if not self.unsaid:
             return None
-        if ranges[-1][1] >= vocabulary:
-            raise ValueError(f"unsaid ends with {ranges[-1][1]}; expected ids of {vocabulary} words")
-        missing = {word for first, last in ranges for word in range(first, last + 1)}
-        return [word for word in range(vocabulary) if word not in missing]
+        said: list[int] = []
+        start = 0
+        for first, last in self._ranges():
+            said.extend(range(start, first))
+            start = last + 1
+        return [*said, *range(start, vocabulary)]
 
     def _ranges(self) -> list[tuple[int, int]]:
         pairs = (part.partition("-") for part in self.unsaid.split())

@@ -142,11 +142,18 @@ class Ct2Engine:
         return jobs
 
     def _batches_of(self, jobs: Sequence[Job]) -> Iterator[list[int]]:
-        """Those with a prefix apart: CTranslate2 treats a whole batch otherwise if one of its sentences has one."""
-        for has_prefix in (False, True):
-            chosen = [place for place, job in enumerate(jobs) if bool(job.prefix) == has_prefix]
+        """Those with a prefix apart: CTranslate2 treats a whole batch otherwise if one of its sentences has one.
+
+        Those whose prefix has a word that is not considered otherwise apart again: nobody else is to notice.
+        """
+        for has_prefix, is_said in ((False, True), (True, True), (True, False)):
+            kinds = ((bool(job.prefix), self._is_said(job.prefix)) for job in jobs)
+            chosen = [place for place, kind in enumerate(kinds) if kind == (has_prefix, is_said)]
             for batch in self._batches([len(jobs[place].source) for place in chosen]):
                 yield [chosen[i] for i in batch]
+
+    def _is_said(self, words: Sequence[int]) -> bool:
+        return self._said is None or all(self._target_tokens[i] in self._said for i in words)
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Of few sentences each worker gets its share."""
@@ -157,7 +164,6 @@ class Ct2Engine:
         """Results to be waited for. `carefully`: PAD and BOS, which no trained model says, are ruled out."""
         some_prefix = any(job.prefix for job in jobs)
         ranked_anew = carefully or some_prefix or options.min_length or options.block_ngrams
-        said = self._said
         return self._translator.translate_batch(
             [self._pieces(job.source) for job in jobs],
             [[self._target_tokens[i] for i in job.prefix] for job in jobs] if some_prefix else None,
@@ -170,7 +176,7 @@ class Ct2Engine:
             max_input_length=0,
             no_repeat_ngram_size=options.block_ngrams,
             suppress_sequences=NEVER_SAID if carefully else None,
-            use_vmap=said is not None and all(self._target_tokens[i] in said for job in jobs for i in job.prefix),
+            use_vmap=self._said is not None and all(self._is_said(job.prefix) for job in jobs),
             return_scores=True,
             return_end_token=True,  # so that it is counted in the length, and one sees who has ended
         )

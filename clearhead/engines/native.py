@@ -16,8 +16,8 @@ from clearhead.data.batching import make_batch, pad_sources
 from clearhead.data.features import Source
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis, search, search_steps
 from clearhead.decoding.pacing import Paced
-from clearhead.decoding.said import Said
 from clearhead.decoding.scoring import score
+from clearhead.decoding.some_words import SomeWords
 from clearhead.model import Seq2Seq
 from clearhead.model.linear import multiply_in, pack
 from clearhead.versions import has_bfloat16
@@ -37,8 +37,8 @@ class NativeEngine:
     Among others a sentence's numbers differ in the last digits, because products of other shapes sum in another order.
     With `folder`, from which other processes can load the same model, the speed of one thread and of all of them is
     measured on the first batches of the first long work; where more processes of one thread each are faster, they are
-    started, and kept. `in_bfloat16` a search multiplies; scores are exact. A search considers the target words `said`,
-    unless others are demanded; none given: all.
+    started, and kept. `in_bfloat16` a search multiplies; `score` is exact. A search considers the target words `said`,
+    unless others are demanded, and its scores are the probability among them; none given: all.
     """
 
     name = "native"
@@ -57,7 +57,7 @@ class NativeEngine:
         self._workers: Workers | None = None
         self.in_bfloat16 = in_bfloat16
         self.model = model
-        self._said = None if said is None else Said(model, said)
+        self._some_words = None if said is None else SomeWords(model, said)
         self.device = device
         self.deterministic = deterministic
         self._folder = folder if device == "cpu" and not deterministic else None
@@ -93,14 +93,20 @@ class NativeEngine:
         between: Callable[[], None] | None = None,
     ) -> list[list[Hypothesis]]:
         """All of them in one batch, here; whatever `between` two steps raises ends it."""
-        src, src_mask = (part.to(self.device) for part in pad_sources(list(sources)))
+        demands = demands or [Demand()] * len(sources)
+        found: list[list[Hypothesis]] = [[] for _ in sources]
         self._multiply_in(torch.bfloat16)
-        said = self._said_for(demands or ())
-        if said is not None and demands is not None:
-            demands = said.numbered(demands)
-        model = said or self.model
-        found = search(model if between is None else Paced(model, between), src, src_mask, options, demands)
-        return found if said is None else said.named(found)
+        for among in dict.fromkeys([self._some_words, None]):  # who needs all words is searched apart from the others
+            places = [i for i, demand in enumerate(demands) if self._among(demand) is among]
+            if not places:
+                continue
+            src, src_mask = (part.to(self.device) for part in pad_sources([sources[i] for i in places]))
+            asked = [demands[i] if among is None else among.numbered(demands[i]) for i in places]
+            model = among or self.model
+            answers = search(model if between is None else Paced(model, between), src, src_mask, options, asked)
+            for place, some in zip(places, answers, strict=True):
+                found[place] = some if among is None else among.named(some)
+        return found
 
     def score(self, sources: Sequence[Source], targets: Sequence[list[int]]) -> list[list[float]]:
         results: list[list[float]] = [[] for _ in sources]
@@ -120,10 +126,10 @@ class NativeEngine:
         """Greedy search, or with a temperature one sample, as it goes; what the demand forces is among the tokens."""
         src = pad_sources([source])[0].to(self.device)
         self._multiply_in(torch.bfloat16)
-        said = self._said_for([demand])
-        if said is None:
+        among = self._among(demand)
+        if among is None:
             return search_steps(self.model, src, options, demand)
-        return (said.words[i] for i in search_steps(said, src, options, *said.numbered([demand])))
+        return (among.words[i] for i in search_steps(among, src, options, among.numbered(demand)))
 
     def close(self) -> None:
         """End the processes, if there are any; more work starts new ones."""
@@ -134,15 +140,16 @@ class NativeEngine:
     def __del__(self) -> None:
         self.close()
 
-    def _said_for(self, demands: Sequence[Demand]) -> Said | None:
-        return self._said if self._said is not None and self._said.can_meet(demands) else None
+    def _among(self, demand: Demand) -> SomeWords | None:
+        """The words that a search considers who has to meet this; none: all."""
+        return self._some_words if self._some_words is not None and self._some_words.can_meet(demand) else None
 
     def _multiply_in(self, product: torch.dtype) -> None:
         """Unless the precision is not ours to choose, as while the model is being trained."""
         if self.in_bfloat16 and isinstance(self.model, nn.Module):
             multiply_in(self.model, product)
-            if self._said is not None:
-                multiply_in(self._said.output, product)
+            if self._some_words is not None:
+                multiply_in(self._some_words.output, product)
 
     def _batches(self, lengths: Sequence[int], beam: int) -> list[list[int]]:
         """With several processes, as many for each of them: none waits long for the last."""

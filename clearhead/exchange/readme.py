@@ -16,7 +16,7 @@ target = sentencepiece.SentencePieceProcessor("{target_file}")
 translator = ctranslate2.Translator(".")
 pieces = source.encode("one text", out_type=str)  # in Unicode's form NFC; </s> is added by CTranslate2
 never = [["<pad>"], ["<s>"]]
-(result,) = translator.translate_batch([pieces], beam_size=5, suppress_sequences=never)
+(result,) = translator.translate_batch([pieces], beam_size=5, suppress_sequences=never, use_vmap=True)
 print(target.decode(result.hypotheses[0]))
 ```
 """

@@ -16,6 +16,7 @@ from clearhead.data.batching import Batch, make_batch, pad_sources
 from clearhead.data.features import Source
 from clearhead.data.tokenizer import EOS, Tokenizer
 from clearhead.decoding import DecodingOptions, Demand, search
+from clearhead.decoding.some_words import SomeWords
 from clearhead.errors import USAGE, UserError
 from clearhead.model import ModelOptions, RNNOptions, Seq2Seq, TransformerOptions
 from clearhead.model.attention import MultiHeadAttention
@@ -49,6 +50,7 @@ class Subject:
     languages: tuple[str, str]
     name: str = ""
     sha256: str = ""
+    said: Sequence[int] | None = None  # the words that a search considers; none: all
 
 
 @dataclass(frozen=True)
@@ -131,9 +133,14 @@ def _translate(subject: Subject, source: Source, question: Question) -> tuple[li
     options = replace(question.decoding, n_best=question.decoding.beam)
     if options.temperature is not None:
         options = replace(options, temperature=None)
-    watched = Watched(subject.model, options)
-    (found,) = search(watched, *pad_sources([source]), options, [question.demand])
-    return found[0].tokens, watched.lattice(found)
+    among = None if subject.said is None else SomeWords(subject.model, subject.said)
+    if among is None or not among.can_meet(question.demand):
+        watched = Watched(subject.model, options)
+        (found,) = search(watched, *pad_sources([source]), options, [question.demand])
+        return found[0].tokens, watched.lattice(found)
+    watched = Watched(among, options)
+    (found,) = search(watched, *pad_sources([source]), options, [among.numbered(question.demand)])
+    return among.named(found)[0].tokens, watched.lattice(found).named(among.words)
 
 
 def _sides(subject: Subject, question: Question, source: Source, target: list[int]) -> tuple[Side, Side]:

@@ -3,7 +3,8 @@
 W beam width, V vocabulary.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -36,6 +37,11 @@ class Lattice:
     alpha: float
     nodes: list[Node]
     best: int  # the node with which the translation ends
+
+    def named(self, words: Sequence[int]) -> "Lattice":
+        """With words[i] in the place of every i."""
+        nodes = [node if node.parent is None else replace(node, id=words[node.id]) for node in self.nodes]
+        return replace(self, nodes=nodes)
 
 
 class Watched:

@@ -37,7 +37,7 @@ class Gradients:
         self._agrees_after = int(settings.training.agreement_from * steps)
         self._team, self._device = team, device
         self._lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
-        self._spread = spread_over(target_words(prepared, settings.data), model.options.target_vocabulary, device)
+        self._spread = spread_over(target_words(prepared, settings), model.options.target_vocabulary, device)
 
     def of(
         self, rows: np.ndarray, here: Position, told: Callable[[], int], warn: Callable[[str, str], None]

@@ -39,6 +39,7 @@ from .report import Board, Log, say
 from .settings import Settings
 from .step import make_optimizer, pick_device, set_rate
 from .validation import Sample, translate_validation, validation_loss
+from .vocabulary import target_words
 
 DISK_FAILURES = 3  # in a row before the run gives up
 BAD_UPDATES = 3  # in a row
@@ -64,6 +65,7 @@ class Trainer:
         self._told_to_stop = 0
         self._failed_saves = 0
         self._lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
+        self._said = target_words(prepared, settings).said(settings.model.target_vocabulary)
 
     def train(self) -> Position:
         """All the steps that are left. Raises Stopped after a signal, with the state saved."""
@@ -205,7 +207,7 @@ class Trainer:
         if options.decode_pairs:
             greedy = DecodingOptions(beam=1)
             scores, samples = translate_validation(
-                self.model, self.prepared, team, self.device, greedy, options.decode_pairs
+                self.model, self.prepared, team, self.device, greedy, options.decode_pairs, self._said
             )
             if self.prepared.has_source:
                 event |= scores.numbers()

@@ -35,7 +35,7 @@ def write_model(
         config["scale"] = asdict(prepared.source.scale)
     if calibration is not None:
         config["calibration"] = asdict(calibration)
-    words = target_words(prepared, settings.data)
+    words = target_words(prepared, settings)
     if words.unsaid:
         config["target"] = asdict(words)
     files = {file.name: file.read_bytes() for file in tokenizer_files(Path(plan.prepared))}

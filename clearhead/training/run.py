@@ -292,7 +292,7 @@ def _finish(out: Path, settings: Settings, plan: Plan, prepared: Prepared, comma
     load_tensors(model, average([checkpoint_folder(out, step) for step in candidates[chosen]]))
     pairs = min(CALIBRATED * max(settings.training.decode_pairs, 1), MOST_CALIBRATED)
     say(out, f"finishing   translating {min(pairs, len(prepared.valid_source.ids)):,} validation pairs")
-    said = target_words(prepared, settings.data).said(settings.model.target_vocabulary)
+    said = target_words(prepared, settings).said(settings.model.target_vocabulary)
     scores, samples = translate_validation(model, prepared, Team(), device, settings.decoding, pairs, said)
     card = model_card(settings, plan, command, chosen, losses[chosen], scores, samples)
     write_text(out / "loss.svg", loss_curve(Log(out / "log.jsonl").events()))

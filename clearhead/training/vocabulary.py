@@ -4,21 +4,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clearhead.data.options import DataOptions
 from clearhead.data.prepare import Prepared
-from clearhead.data.tokenizer import SPECIALS
+from clearhead.data.tokenizer import LEARNED, SPECIALS, Words
 from clearhead.decoding.words import TargetWords
+
+from .settings import Settings
 
 AT_A_TIME = 1 << 24  # ids
 
 
-def target_words(prepared: Prepared, options: DataOptions) -> TargetWords:
-    """Where words are broken up at random any piece may come, so none is left out."""
-    if options.subword_dropout:
+def target_words(prepared: Prepared, settings: Settings) -> TargetWords:
+    """None is left out where words are broken up at random, as any piece may come, or where a model learned earlier
+    what this corpus does not show. Bytes, of which unknown characters are made, always may be said."""
+    if settings.data.subword_dropout or settings.init_from:
         return TargetWords()
     flat = prepared.target.ids.flat
     is_said = np.zeros(len(prepared.target_tokenizer), bool)
-    is_said[:SPECIALS] = True
+    is_said[: SPECIALS if isinstance(prepared.target_tokenizer, Words) else LEARNED] = True
     for start in range(0, len(flat), AT_A_TIME):
         is_said[flat[start : start + AT_A_TIME]] = True
     return TargetWords.without(np.flatnonzero(~is_said).tolist())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.manifest import damaged, read_file
-from clearhead.checkpoint.model_folder import find_model, model_options, read_config
+from clearhead.checkpoint.model_folder import find_model, model_options, read_config, said_words
 from clearhead.data.options import DataOptions
 from clearhead.data.tokenizer import BOS, BYTE_PIECES, EOS, LEARNED, PAD, SPECIALS, Tokenizer
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis
@@ -232,9 +232,8 @@ class Translator:
             raise ValueError(f"a translator made of the engine {native.name} alone has no model to look into")
         tokenizers = self.source_tokenizer, self.target_tokenizer
         name = str(self.folder.parent if self.folder and self.folder.name == "model" else self.folder or "")
-        return Subject(
-            native.model, model_options(self.config), *tokenizers, self.languages, name, native.weights_sha256
-        )
+        options, said = model_options(self.config), said_words(self.config)
+        return Subject(native.model, options, *tokenizers, self.languages, name, native.weights_sha256, said)
 
     def steps(self, text: str) -> Iterator[str]:
         """The whole text so far after each word of a greedy search; without the guards, which need a finished one."""

@@ -9,20 +9,22 @@ import pytest
 import torch
 
 from clearhead.data.batching import Batch, make_batch, pad_sources
-from clearhead.data.tokenizer import UNK
+from clearhead.data.tokenizer import EOS, UNK
 from clearhead.decoding import search
 from clearhead.decoding.scoring import score
+from clearhead.engines.native import NativeEngine
 from clearhead.errors import USAGE, UserError
 from clearhead.inspection.arrays import unpacked
 from clearhead.inspection.effects import occlusion, source_contributions, without_each_head
 from clearhead.inspection.inspect import inspect
+from clearhead.inspection.lattice import Lattice, Node
 from clearhead.inspection.record import Place, attention_layers, hook_point, record
 from clearhead.inspection.trace import Trace
 from clearhead.model import ModelOptions
 from clearhead.model.transformer import Transformer
 from tests.samples import VARIANTS, make_model
 
-from .subjects import DECODING, RNN, TOKENIZER, TRANSFORMER, question, subject, trace_of
+from .subjects import DECODING, RNN, SIZE, TOKENIZER, TRANSFORMER, question, subject, trace_of
 
 BOTH = pytest.mark.parametrize("options", [TRANSFORMER, RNN], ids=["transformer", "rnn"])
 IDS = TOKENIZER.encode("bad cab")
@@ -30,6 +32,27 @@ IDS = TOKENIZER.encode("bad cab")
 
 def ids_of(trace: Trace) -> tuple[list[int], list[int]]:
     return [t.id for t in trace.source.tokens[:-1]], [t.id for t in trace.target.tokens[1:-1]]
+
+
+@BOTH
+def test_the_search_that_is_shown_is_the_engine_s(options: ModelOptions) -> None:
+    """Also where some words are not said; every node of the lattice has a word of the model."""
+    whole = subject(options)
+    unsaid = ids_of(inspect(whole, question()))[1][0]
+    said = [word for word in range(SIZE) if word != unsaid]
+    shown = inspect(replace(whole, said=said), question())
+    source = whole.source_tokenizer.encode(question().text)
+    engine, search_options = NativeEngine(whole.model, said=said), replace(DECODING, n_best=DECODING.beam)
+    (found,) = engine.translate([source], search_options, [question().demand])
+    assert ids_of(shown)[1] == found[0].tokens
+    assert unsaid not in found[0].tokens
+    assert shown.beam is not None
+    paths = {tuple(_path(shown.beam, node)) for node in shown.beam.nodes if node.state == "finished"}
+    assert paths == {(*one.tokens, EOS) for one in found}
+
+
+def _path(lattice: Lattice, node: Node) -> list[int]:
+    return [] if node.parent is None else [*_path(lattice, lattice.nodes[node.parent]), node.id]
 
 
 @BOTH

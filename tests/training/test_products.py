@@ -15,7 +15,7 @@ from clearhead.checkpoint.model_folder import said_words
 from clearhead.checkpoint.run import checkpoint_folder, steps
 from clearhead.checkpoint.weights import average, read_tensors
 from clearhead.data.prepare import open_prepared
-from clearhead.data.tokenizer import SPECIALS
+from clearhead.data.tokenizer import LEARNED, SPECIALS
 from clearhead.errors import MISSING, USAGE, UserError
 from clearhead.failpoint import FailpointError
 from clearhead.training import gradients, loop, run
@@ -23,7 +23,7 @@ from clearhead.training.report import Log, loss_curve
 from clearhead.training.run import read_run
 from clearhead.training.settings import from_toml, to_toml
 from clearhead.training.step import backward
-from clearhead.training.vocabulary import spread_over, target_words
+from clearhead.training.validation import translate_validation
 
 from .conftest import Straight
 from .toy import COMMAND, DROPOUT, STEPS, WORDS, Toy, events, losses
@@ -48,22 +48,53 @@ def about(out: Path) -> dict[str, Any]:
 # -- which words it learns to say -------------------------------------------------------------------------------------
 
 
-def test_words_of_the_source_alone_are_left_out(toy: Toy, tmp_path: Path) -> None:
-    """With one vocabulary for both sides; they get no share of label smoothing either."""
-    joint = "data.joint=true"
-    assert toy.train(tmp_path, joint) == 0
-    settings, plan = read_run(tmp_path)
-    prepared = open_prepared(Path(plan.prepared))
-    (source, target) = ({int(i) for i in side.ids.flat} for side in (prepared.source, prepared.target))
-    config = json.loads((tmp_path / "model" / "config.json").read_text())
-    said = said_words(config)
+def test_words_of_the_source_alone_are_left_out(toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one vocabulary for both sides: by smoothing in each update, by each search, and in the model folder."""
+    spreads: list[torch.Tensor | None] = []
+    searched: list[Any] = []
+
+    def backward_spy(*arguments: Any) -> torch.Tensor:
+        spreads.append(arguments[-1])
+        return backward(*arguments)
+
+    def search_spy(*arguments: Any) -> Any:
+        searched.append(arguments[-1])
+        return translate_validation(*arguments)
+
+    monkeypatch.setattr(gradients, "backward", backward_spy)
+    for module in (loop, run):
+        monkeypatch.setattr(module, "translate_validation", search_spy)
+    assert toy.train(tmp_path, "data.joint=true") == 0
+    prepared = open_prepared(Path(read_run(tmp_path)[1].prepared))
+    source, target = ({int(i) for i in side.ids.flat} for side in (prepared.source, prepared.target))
+    said = said_words(json.loads((tmp_path / "model" / "config.json").read_text()))
     assert said is not None
     assert {i for i in said if i >= SPECIALS} == target
     assert source - target
-    shares = spread_over(target_words(prepared, settings.data), len(prepared.target_tokenizer), "cpu")
-    assert shares is not None
-    assert shares.sum() == pytest.approx(1)
-    assert shares.nonzero().flatten().tolist() == said
+    assert len(spreads) == STEPS
+    for spread in spreads:
+        assert spread is not None
+        assert spread.sum() == pytest.approx(1)
+        assert spread.nonzero().flatten().tolist() == said
+    assert searched == [said] * len(searched)
+    assert len(searched) > 2
+
+
+def test_bytes_may_always_be_said(toy: Toy, tmp_path: Path) -> None:
+    """Of which a character is made that no training text has."""
+    assert toy.train(tmp_path, "data.joint=true", "data.tokenizer=bpe", "data.vocabulary=300") == 0
+    said = said_words(json.loads((tmp_path / "model" / "config.json").read_text()))
+    assert said is not None
+    assert said[:LEARNED] == list(range(LEARNED))
+
+
+def test_a_model_that_is_trained_on_keeps_its_words(toy: Toy, tmp_path: Path) -> None:
+    """However few of them the new corpus has."""
+    assert toy.train(tmp_path / "first", "data.joint=true") == 0
+    assert "target" in json.loads((tmp_path / "first" / "model" / "config.json").read_text())
+    other = Toy(tmp_path / "other").write(pairs=5)
+    assert other.train(tmp_path / "second", init_from=tmp_path / "first", without="model data") == 0
+    assert "target" not in json.loads((tmp_path / "second" / "model" / "config.json").read_text())
 
 
 def test_where_words_are_broken_up_at_random_all_may_be_said(toy: Toy, tmp_path: Path) -> None:

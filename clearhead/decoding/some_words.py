@@ -1,6 +1,6 @@
 """A model that says only some of its words, so that a step of a search need not weigh all of them.
 
-V words of the model, S of them that may be said. A search among them counts words from 0 to S - 1; the special tokens
+V words of the model, N of them that may be said. A search among them counts words from 0 to N - 1; the special tokens
 come first in both, so they keep their numbers.
 """
 
@@ -17,14 +17,14 @@ from clearhead.model.linear import Linear, pack
 from .options import Demand, Hypothesis
 
 
-class Said:
+class SomeWords:
     """Speaks the protocol of `model`, in the numbers of the words that are said; its weights must not change."""
 
     def __init__(self, model: Seq2Seq, words: Sequence[int]) -> None:
         whole = model.output
         self._model = model
         self.words = words
-        self._table = torch.tensor(words, device=whole.weight.device)  # (S,)
+        self._table = torch.tensor(words, device=whole.weight.device)  # (N,)
         self._numbers = {word: i for i, word in enumerate(words)}
         self.output = Linear(whole.in_features, len(words), bias=whole.bias is not None, device="meta")
         self.output.weight = _rows(whole.weight, self._table)
@@ -40,23 +40,23 @@ class Said:
         return self._model.decode(self._table[tgt], state)
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """(..., D) -> (..., S)."""
+        """(..., D) -> (..., N)."""
         return self.output(hidden)
 
     def __call__(self, src: Tensor, src_mask: Tensor, tgt: Tensor) -> Tensor:
         return self._model(src, src_mask, self._table[tgt])
 
-    def can_meet(self, demands: Sequence[Demand]) -> bool:
+    def can_meet(self, demand: Demand) -> bool:
         """Phrases may need any word."""
-        return all(not one.phrases and all(word in self._numbers for word in one.prefix) for one in demands)
+        return not demand.phrases and all(word in self._numbers for word in demand.prefix)
 
-    def numbered(self, demands: Sequence[Demand]) -> list[Demand]:
-        """The same demands in the numbers of the words that are said."""
-        return [replace(one, prefix=[self._numbers[word] for word in one.prefix]) for one in demands]
+    def numbered(self, demand: Demand) -> Demand:
+        """The same in the numbers of the words that are said."""
+        return replace(demand, prefix=[self._numbers[word] for word in demand.prefix])
 
-    def named(self, found: Sequence[Sequence[Hypothesis]]) -> list[list[Hypothesis]]:
-        """The same hypotheses in the model's own numbers."""
-        return [[replace(one, tokens=[self.words[i] for i in one.tokens]) for one in some] for some in found]
+    def named(self, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """The same in the model's own numbers."""
+        return [replace(one, tokens=[self.words[i] for i in one.tokens]) for one in hypotheses]
 
 
 def _rows(parameter: Tensor, table: Tensor) -> torch.nn.Parameter:

@@ -1,5 +1,6 @@
 """Minutes of training to a given BLEU: each system trained for a few minutes, then anew for longer."""
 
+import sys
 import tempfile
 from pathlib import Path
 
@@ -44,6 +45,7 @@ def measure(quick: bool) -> list[Table]:
                     lines = train(system, folder, minutes, SEED, out, extra)
                 except PeerError as error:
                     errors[system] = str(error)
+                    print(f"{system} {error}", file=sys.stderr, flush=True)
                     continue
                 bleu = score_translations(lines, references, corpus.languages[1]).bleu
                 rows[system][f"BLEU in {minutes:g} minutes"] = [bleu]

@@ -55,7 +55,7 @@ def configuration(corpus: Path, out: Path, seed: int, updates: int) -> dict[str,
             "learning_rate": RATE, "learning_rate_warmup": max(1, updates // 8), "learning_rate_min": 1e-8,
             "label_smoothing": 0.1, "loss": "crossentropy", "batch_size": TOKENS, "batch_type": "token",
             "early_stopping_metric": "ppl", "epochs": 10_000, "updates": updates, "validation_freq": updates,
-            "logging_freq": 10, "overwrite": True, "shuffle": True, "keep_best_ckpts": 1, "print_valid_sents": [],
+            "logging_freq": 1, "overwrite": True, "shuffle": True, "keep_best_ckpts": 1, "print_valid_sents": [],
         },
         "model": {
             "initializer": "xavier_uniform", "embed_initializer": "xavier_uniform", "tied_embeddings": True,

@@ -61,7 +61,7 @@ def trained_model() -> Path:
     out = BENCH / f"model-{'-'.join(corpus.languages)}"
     if not (out / "model").exists():
         print(f"training a model for {STEPS:,} steps in {out}", file=sys.stderr, flush=True)
-        options = ("model.norm=post", "data.joint=true", "training.peak_rate=0.002", f"training.steps={STEPS}")
+        options = ["model.norm=post", "data.joint=true", "training.peak_rate=0.002", f"training.steps={STEPS}"]
         options += corpus.options
         command = [sys.executable, "-m", "clearhead", "train", "--preset", "tiny"]
         command += ["--train", *map(str, corpus.train), "--valid", *map(str, corpus.valid), "--out", str(out)]

@@ -56,8 +56,8 @@ def translated(folder: Path) -> list[str]:
     return [target.decode(found[0].tokens).strip() for found in engine.translate(source.encode_many(TEXTS), OPTIONS)]
 
 
-def test_words_that_are_not_said_are_not_said_in_ctranslate2_either(tmp_path: Path) -> None:
-    """Both sides of the comparison search among the same words, however likely the others are."""
+def test_words_that_are_never_said_are_listed_for_ctranslate2(tmp_path: Path) -> None:
+    """Both sides of the comparison search among all words, however likely those are."""
     save_talkative(tmp_path / "model", unsaid="7 9-12")
     export_model(tmp_path / "model", tmp_path / "ct2", "ct2")
     assert (tmp_path / "ct2" / to_ct2.SAID).read_bytes().startswith(b"\t<pad> <s> </s> <unk> target4 target5")

@@ -52,12 +52,17 @@ Conversation = Generator[None, None, list[list[Hypothesis]]]
 
 
 class Ct2Engine:
-    """Runs the model in a CTranslate2 folder that we wrote; `deterministic`, each sentence for itself."""
+    """Runs the model in a CTranslate2 folder that we wrote; `deterministic`, each sentence for itself.
+
+    `among_all`: no word is left out of a search.
+    """
 
     name = "ct2"
     works_ahead = True
 
-    def __init__(self, form: Path, *, deterministic: bool = False, workers: int | None = None) -> None:
+    def __init__(
+        self, form: Path, *, deterministic: bool = False, workers: int | None = None, among_all: bool = False
+    ) -> None:
         import ctranslate2  # type: ignore[import-untyped]
 
         self.form = form
@@ -70,7 +75,7 @@ class Ct2Engine:
         _RUNNING.add(self)
         self._source_tokens, self._target_tokens = _vocabularies(form)
         self._target_ids = {token: i for i, token in enumerate(self._target_tokens)}
-        self._said = _said(form)
+        self._said = None if among_all else _said(form)
         self.longest: int | None = _read(form / MADE_OF)["longest"]  # tokens of a source or target, EOS counted
 
     def lacks(self, options: DecodingOptions, demands: Sequence[Demand] | None = None) -> str | None:

@@ -100,15 +100,15 @@ def made_of(folder: Path, entries: dict[str, Entry], quantization: str) -> dict[
         raise damaged(folder, f"its manifest does not list {WEIGHTS}")
     config = read_config(folder)
     tokenizers = {name: entry.sha256 for name, entry in entries.items() if name.partition(".")[0] in SIDES}
-    return {
+    made = {
         "converter": CONVERTER,
         "quantization": quantization,
         "longest": longest(config),
         "weights": entries[WEIGHTS].sha256,
         "model": config["model"],
         "tokenizers": tokenizers,
-        **{name: config[name] for name in ("target",) if name in config},
     }
+    return {**made, "target": config["target"]} if "target" in config else made
 
 
 def longest(config: dict[str, Any]) -> int | None:

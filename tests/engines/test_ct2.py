@@ -108,6 +108,27 @@ def test_words_that_no_training_target_has_are_not_considered(options: DecodingO
         assert not is_same or any(scores[2] == pytest.approx(one, abs=1e-4) for one in scores[:2])
 
 
+@pytest.mark.parametrize(("sentences", "beam", "expected"), [(1, 1, False), (1, 2, True), (2, 1, True)])
+def test_the_list_of_words_is_used_where_it_saves_time(
+    sentences: int, beam: int, expected: bool, taciturn: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = taciturn[1]
+    asked: list[bool] = []
+    real = engine._translator.translate_batch
+
+    class Spy:
+        def translate_batch(self, *words: object, **options: bool) -> object:
+            asked.append(options["use_vmap"])
+            return real(*words, **options)
+
+        score_batch = staticmethod(engine._translator.score_batch)
+
+    monkeypatch.setattr(engine, "_translator", Spy())
+    monkeypatch.setattr(engine, "workers", 1)
+    engine.translate([[5, 6, 7]] * sentences, DecodingOptions(beam=beam))
+    assert asked[0] == expected
+
+
 def test_a_prefix_may_have_any_word_and_so_may_what_follows(taciturn: Both) -> None:
     sources, options = some_sources(31), DecodingOptions(beam=1)
     for prefix in (SOME_UNSAID[:2], [5, 6]):

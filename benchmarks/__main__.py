@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-from benchmarks import decoding_step, growth, precision, processes, race, serve, training, translation
+from benchmarks import decoding_step, growth, pipeline, precision, processes, race, serve, training, translation
 from benchmarks.environments import BENCH
 from benchmarks.machine import describe, peer_versions
 from benchmarks.results import Result, load_results, page, save_results
@@ -21,6 +21,7 @@ from benchmarks.results import Result, load_results, page, save_results
 HERE = Path(__file__).parent
 QUESTIONS: dict[str, ModuleType] = {
     "training": training,
+    "pipeline": pipeline,
     "race": race,
     "translation": translation,
     "decoding": decoding_step,
@@ -29,13 +30,13 @@ QUESTIONS: dict[str, ModuleType] = {
     "processes": processes,
     "precision": precision,
 }
-SLOW = ("race", "precision")  # left out of a quick look
+SLOW = ("pipeline", "race", "precision")  # left out of a quick look
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("questions", nargs="*", metavar="QUESTION", help=", ".join(QUESTIONS))
-    parser.add_argument("--quick", action="store_true", help=f"a few minutes; without {' and '.join(SLOW)}")
+    parser.add_argument("--quick", action="store_true", help=f"a few minutes; without {', '.join(SLOW)}")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     unknown = [name for name in arguments.questions if name not in QUESTIONS]

@@ -56,6 +56,43 @@ class Sizes:
     rate: float = 1e-4
 
 
+TINY = Sizes(
+    width=128,
+    heads=4,
+    feed_forward=256,
+    encoder_blocks=4,
+    decoder_blocks=4,
+    vocabulary=0,
+    pairs=64,
+    tokens=32,
+    threads=2,
+)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a script that trains a whole model is given: CORPUS MINUTES SEED OUT, and Sizes as JSON for others than
+    `tiny`. 0 minutes: MORE updates and no translations, to see how fast it trains (OUT/pace.json).
+
+    CORPUS is a folder with train, valid and test text, each in a file for the source (.src) and the target (.tgt), and
+    a joint SentencePiece model, joint.model (PAD BOS EOS UNK are 0 to 3). OUT gets test.hyp.
+    """
+
+    corpus: Path
+    minutes: float
+    seed: int
+    out: Path
+    sizes: Sizes = TINY
+
+    @classmethod
+    def asked(cls) -> "Training":
+        corpus, minutes, seed, out, *sizes = sys.argv[1:]
+        folder = Path(out)
+        folder.mkdir(parents=True, exist_ok=True)
+        named = Sizes(**json.loads(sizes[0])) if sizes else TINY
+        return cls(Path(corpus), float(minutes), int(seed), folder, named)
+
+
 # -- what a peer's script ends with ------------------------------------------------------------------------------------
 
 
@@ -103,7 +140,23 @@ def in_batches(lines: list[str], some: Callable[[list[str]], list[str]], size: i
     return found
 
 
-def updates_for(minutes: float, train: Callable[[int], None]) -> int:
+class Pace:
+    """Target tokens per second, from the end of the first FEW updates to the last one."""
+
+    def __init__(self) -> None:
+        self._updates: list[tuple[float, int]] = []
+
+    def note(self, tokens: int) -> None:
+        """At the end of each update."""
+        self._updates.append((time.perf_counter(), tokens))
+
+    def write(self, out: Path) -> None:
+        seconds = self._updates[-1][0] - self._updates[FEW - 1][0]
+        found = {"tokens_per_second": sum(tokens for _, tokens in self._updates[FEW:]) / seconds}
+        (out / "pace.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
+
+
+def updates_for(minutes: float, train: Callable[[int], object]) -> int:
     """How many fit into the minutes, by two short runs, whose time is not counted: what they share is the start."""
     seconds = []
     for updates in (FEW, MORE):

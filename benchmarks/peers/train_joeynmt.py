@@ -1,9 +1,9 @@
 """JoeyNMT trained for so many minutes in its own environment, then its translations of a test set.
 
-    python -m benchmarks.peers.train_joeynmt CORPUS MINUTES SEED OUT
+    python -m benchmarks.peers.train_joeynmt CORPUS MINUTES SEED OUT [SIZES]
 
-CORPUS is as for `train_transformers`. The sizes are those of our `tiny`, pre-norm as in its own examples; as many
-updates as fit into the minutes, with its warm-up and inverse square root.
+See `Training`. Pre-norm as in its own examples; as many updates as fit into the minutes, with its warm-up and inverse
+square root.
 """
 
 import sys
@@ -11,20 +11,23 @@ import time
 from pathlib import Path
 from typing import Any
 
+import joeynmt.training  # type: ignore[import-not-found]
 from joeynmt.prediction import test  # type: ignore[import-not-found]
-from joeynmt.training import train  # type: ignore[import-not-found]
+from joeynmt.training import TrainManager, train
 from sentencepiece import SentencePieceProcessor
 
-from benchmarks.peers import updates_for
+from benchmarks.peers import MORE, Pace, Sizes, Training, updates_for
 
 TOKENS, RATE = 2048, 1e-3
 FEW = 5  # lines of validation, which it translates at the end of every run: how long that takes depends on what it says
 
 
-STACK = {
-    "type": "transformer", "embeddings": {"embedding_dim": 128, "scale": True, "dropout": 0.0}, "num_layers": 4,
-    "num_heads": 4, "hidden_size": 128, "ff_size": 256, "dropout": 0.1, "layer_norm": "pre",
-}  # fmt: skip
+def stack(sizes: Sizes, blocks: int) -> dict[str, Any]:
+    return {
+        "type": "transformer", "embeddings": {"embedding_dim": sizes.width, "scale": True, "dropout": 0.0},
+        "num_layers": blocks, "num_heads": sizes.heads, "hidden_size": sizes.width, "ff_size": sizes.feed_forward,
+        "dropout": sizes.dropout, "layer_norm": "pre",
+    }  # fmt: skip
 
 
 def side(corpus: Path, out: Path, language: str) -> dict[str, Any]:
@@ -35,12 +38,13 @@ def side(corpus: Path, out: Path, language: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def configuration(corpus: Path, out: Path, seed: int, updates: int) -> dict[str, Any]:
+def configuration(asked: Training, updates: int) -> dict[str, Any]:
+    corpus, out, sizes = asked.corpus, asked.out, asked.sizes
     folder = out / f"{updates}"
     folder.mkdir(parents=True)
     return {
         "name": "equal-minutes", "joeynmt_version": "2.3.0", "model_dir": str(folder), "use_cuda": False, "fp16": False,
-        "random_seed": seed,
+        "random_seed": asked.seed,
         "data": {
             "train": str(corpus / "train"), "dev": str(out / "few"), "test": str(corpus / "test"),
             "dataset_type": "plain",
@@ -54,35 +58,53 @@ def configuration(corpus: Path, out: Path, seed: int, updates: int) -> dict[str,
             "optimizer": "adam", "normalization": "tokens", "adam_betas": [0.9, 0.98],
             "scheduling": "warmupinversesquareroot",
             "learning_rate": RATE, "learning_rate_warmup": max(1, updates // 8), "learning_rate_min": 1e-8,
-            "label_smoothing": 0.1, "loss": "crossentropy", "batch_size": TOKENS, "batch_type": "token",
+            "label_smoothing": sizes.smoothing, "loss": "crossentropy", "batch_size": TOKENS, "batch_type": "token",
             "early_stopping_metric": "ppl", "epochs": 10_000, "updates": updates, "validation_freq": updates,
             "logging_freq": 1, "overwrite": True, "shuffle": True, "keep_best_ckpts": 1, "print_valid_sents": [],
         },
         "model": {
             "initializer": "xavier_uniform", "embed_initializer": "xavier_uniform", "tied_embeddings": True,
-            "tied_softmax": True, "encoder": STACK, "decoder": STACK,
+            "tied_softmax": True, "encoder": stack(sizes, sizes.encoder_blocks),
+            "decoder": stack(sizes, sizes.decoder_blocks),
         },
     }  # fmt: skip
 
 
+def counted(pace: Pace) -> type[TrainManager]:
+    """Its trainer, which tells the pace of an update's target tokens."""
+
+    class Counting(TrainManager):
+        def _train_step(self, batch: Any) -> tuple[float, int]:
+            found = super()._train_step(batch)
+            pace.note(batch.ntokens)
+            return found
+
+    return Counting
+
+
 if __name__ == "__main__":
-    corpus, minutes, seed, out = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-    out.mkdir(parents=True, exist_ok=True)
-    pieces = SentencePieceProcessor(str(corpus / "joint.model"))
+    asked = Training.asked()
+    pieces = SentencePieceProcessor(str(asked.corpus / "joint.model"))
     words = [pieces.id_to_piece(i) for i in range(4, len(pieces))]  # it puts its own four before them
-    (out / "vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    (asked.out / "vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
     for end in ("src", "tgt"):
-        lines = (corpus / f"valid.{end}").read_text(encoding="utf-8").split("\n")[:FEW]
-        (out / f"few.{end}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        lines = (asked.corpus / f"valid.{end}").read_text(encoding="utf-8").split("\n")[:FEW]
+        (asked.out / f"few.{end}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     def try_out(updates: int) -> None:
-        train(rank=0, world_size=0, cfg=configuration(corpus, out, seed, updates), skip_test=True)
+        train(rank=0, world_size=0, cfg=configuration(asked, updates), skip_test=True)
 
-    config = configuration(corpus, out, seed, updates_for(minutes, try_out))
+    if not asked.minutes:
+        pace = Pace()
+        joeynmt.training.TrainManager = counted(pace)
+        try_out(MORE)
+        pace.write(asked.out)
+        sys.exit()
+    config = configuration(asked, updates_for(asked.minutes, try_out))
     started = time.perf_counter()
     train(rank=0, world_size=0, cfg=config, skip_test=True)
     print(f"trained for {(time.perf_counter() - started) / 60:.1f} minutes", file=sys.stderr)
     config["data"]["dev"] = None
     config["testing"]["load_model"] = str(Path(config["model_dir"]) / "best.ckpt")
-    test(config, output_path=str(out / "hypotheses"))
-    (out / "hypotheses.test").rename(out / "test.hyp")
+    test(config, output_path=str(asked.out / "hypotheses"))
+    (asked.out / "hypotheses.test").rename(asked.out / "test.hyp")

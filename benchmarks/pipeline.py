@@ -33,21 +33,21 @@ def measure_size(name: str, rounds: int, first: bool) -> Table:
     speeds: dict[str, list[float]] = {"Clearhead": [], "Clearhead, Adam": [], **{peer: [] for peer in PEERS}}
     errors: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as scratch:
-        splits = {"train": (corpus.train, None), "valid": (corpus.valid, 20)}
+        splits = {"train": (corpus.train, None), "valid": (corpus.valid, 20), "test": (corpus.test, 20)}
         folder = write_corpus(Path(scratch) / "corpus", splits, Vocabulary(words))
         files = [str(folder / f"{split}.{end}") for split in ("train", "valid") for end in ("src", "tgt")]
         ours = ["--preset", name, "--train", *files[:2], "--valid", *files[2:]]
         options = [f"training.tokens_per_batch={TOKENS}", "data.joint=true", f"data.vocabulary={words}"]
         sizes = replace(sizes_of(name, words), pairs=PAIRS)
         for turn in range(rounds):
-            for system, each in speeds.items():
+            for system in [one for one in speeds if one not in errors]:
                 out = Path(scratch) / f"{system}-{turn}"
                 adam = ["training.optimizer=adam"] if "Adam" in system else []
                 try:
                     if system in PEERS:
-                        each.append(pace(system, folder, sizes, out))
+                        speeds[system].append(pace(system, folder, sizes, out))
                     else:
-                        each.append(our_pace(ours, [*options, *adam], MORE, out)[0])
+                        speeds[system].append(our_pace(ours, [*options, *adam], MORE, out)[0])
                 except PeerError as error:
                     errors[system] = str(error)
                     print(f"{system} {error}", file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 B sentences, W hypotheses per sentence that do not compete, V vocabulary, t tokens so far.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -28,7 +29,8 @@ def greedy(
 ) -> list[list[Hypothesis]]:
     """One hypothesis per sentence: what a beam of one finds."""
     constraints = Constraints(src_mask, options, demands)
-    return roll_out(model, src, src_mask, options, constraints, _likeliest)
+    scored = demands is None or any(demand.scored for demand in demands)
+    return roll_out(model, src, src_mask, options, constraints, _likeliest, scored)
 
 
 @torch.inference_mode()
@@ -39,22 +41,25 @@ def roll_out(
     options: DecodingOptions,
     constraints: Constraints,
     choose: Choice,
+    scored: bool = True,
 ) -> list[list[Hypothesis]]:
-    """`n_best` hypotheses per sentence, each extended by a chosen word until it ends."""
+    """`n_best` hypotheses per sentence, each extended by a chosen word until it ends. Not `scored`: scores are NaN."""
     B, W, device = len(src), options.n_best, src.device
     state = model.encode(src, src_mask).repeat(W)
     sentences = torch.arange(B, device=device)
     finished = Finished(sentences, options)
-    sums = torch.zeros(B, W, device=device)
+    sums = torch.full((B, W), 0.0 if scored else math.nan, device=device)
     is_live = torch.ones(B, W, dtype=torch.bool, device=device)
     tokens = sentences.new_empty(B, W, 0)
     last = sentences.new_full((B * W, 1), BOS)
     while len(sentences):
         logits = model.logits(model.decode(last, state)[:, -1]).float().view(len(sentences), W, -1)
-        log_p = logits.log_softmax(dim=2)
-        constraints.apply(log_p, tokens)
-        words = choose(log_p, sentences, tokens.shape[2])
-        sums = sums + log_p.gather(2, words[:, :, None]).squeeze(2)
+        if scored:
+            logits = logits.log_softmax(dim=2)
+        constraints.apply(logits, tokens)
+        words = choose(logits, sentences, tokens.shape[2])
+        if scored:
+            sums = sums + logits.gather(2, words[:, :, None]).squeeze(2)
         ends = is_live & (words == EOS)
         finished.add(ends, sentences, sums, tokens)
         is_live = is_live & ~ends

@@ -8,7 +8,10 @@ PENALTIES = ("mean", "paper")
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A finished target: its ids without BOS and EOS, and its length-normalised log-probability, EOS counted."""
+    """A finished target: its ids without BOS and EOS, and its length-normalised log-probability, EOS counted.
+
+    The score is NaN if it was not demanded and the search did without.
+    """
 
     tokens: list[int]
     score: float
@@ -22,6 +25,7 @@ class Demand:
     # What it contains: of each phrase one of the ways to write it, in any order.
     phrases: list[list[list[int]]] = field(default_factory=list)
     max_length: int | None = None  # in place of the options'
+    scored: bool = True  # false: nobody will look at its score, which greedy search finds sooner without
 
 
 @dataclass(frozen=True)

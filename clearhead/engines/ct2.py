@@ -15,6 +15,7 @@ import atexit
 import contextlib
 import ctypes
 import json
+import math
 import os
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
@@ -46,6 +47,7 @@ class Job:
     source: list[int]
     prefix: list[int]
     limit: int  # tokens that the target may have, EOS not counted
+    scored: bool
 
 
 Conversation = Generator[None, None, list[list[Hypothesis]]]
@@ -143,7 +145,8 @@ class Ct2Engine:
             most = len(source) + 1 + ROOM if said is None else said
             if self.longest is not None:
                 most = min(most, self.longest - 1)
-            jobs.append(Job(source, demand.prefix, max(most, options.min_length, len(demand.prefix))))
+            most = max(most, options.min_length, len(demand.prefix))
+            jobs.append(Job(source, demand.prefix, most, demand.scored))
         return jobs
 
     def _batches_of(self, jobs: Sequence[Job]) -> Iterator[list[int]]:
@@ -184,7 +187,7 @@ class Ct2Engine:
             no_repeat_ngram_size=options.block_ngrams,
             suppress_sequences=NEVER_SAID if carefully else None,
             use_vmap=self._said is not None and is_worth_it and all(self._is_said(job.prefix) for job in jobs),
-            return_scores=True,
+            return_scores=options.beam > 1 or any(job.scored for job in jobs),
             return_end_token=True,  # so that it is counted in the length, and one sees who has ended
         )
 
@@ -258,8 +261,8 @@ class Ct2Engine:
             elif job.prefix or options.min_length or options.block_ngrams:
                 unscored[i] = [target[:-1] for target in targets]
             else:
-                pairs = zip(targets, translation.scores, strict=True)
-                found[i] = [Hypothesis(target[:-1], score) for target, score in pairs]
+                scores = translation.scores or [math.nan] * len(targets)
+                found[i] = [Hypothesis(target[:-1], score) for target, score in zip(targets, scores, strict=True)]
         if again:
             yield
         for i, result in again.items():
@@ -267,6 +270,8 @@ class Ct2Engine:
             ended = [target[: -1 if target[-1:] == [EOS] else None] for target in targets]
             # Where it finds too few, CTranslate2 fills up with PAD.
             unscored[i] = [target for target in ended if not {PAD, BOS} & set(target)] or [jobs[i].prefix]
+        for i in [i for i in unscored if options.beam == 1 and not jobs[i].scored]:
+            found[i] = [Hypothesis(target, math.nan) for target in unscored.pop(i)]
         if unscored:
             open_ = [(i, target) for i, targets in unscored.items() for target in targets]
             scores = self._submit_scores([jobs[i].source for i, _ in open_], [target for _, target in open_])

@@ -98,7 +98,12 @@ class Translator:
         """The best translation of each text, or of a single one. A blank text stays; the model is not asked."""
         if format != "text":
             raise UserError("FORMAT", f"format {format!r} is not supported; expected text, without mark-up", USAGE)
-        return [best.text for best, *_ in self.alternatives(texts, self.options(beam), glossary, prefix)]
+        texts = [texts] if isinstance(texts, str) else texts
+        results = [""] * len(texts)
+        for places, found in self.stream(texts, self.options(beam), glossary, prefix, scored=False):
+            for place, (best, *_) in zip(places, found, strict=True):
+                results[place] = best.text
+        return results
 
     def alternatives(
         self,
@@ -121,27 +126,33 @@ class Translator:
         options: DecodingOptions | None = None,
         glossary: Glossary | None = None,
         prefix: str = "",
+        scored: bool = True,
     ) -> Iterator[tuple[list[int], list[list[Translation]]]]:
-        """As they are done: which of the texts, and their translations."""
+        """As they are done: which of the texts, and their translations.
+
+        Not `scored`: the texts are the same, found a little sooner; scores mean nothing and confidence is not known.
+        """
         require_task(self.task, "translate", "generate")
         guards.require_unicode(texts)
         options = options or self.decoding
         if glossary is not None and options.temperature is not None:
             message = "samples cannot be made to have the glossary's phrases; leave out the glossary or the temperature"
             raise UserError("GLOSSARY", message, USAGE)
+        confidence = Confidence(self.calibration if scored and self._calibrated(options) else None)
         plans: list[Plan] = []
         searches: deque[tuple[list[tuple[int, Piece]], Iterator[tuple[list[int], list[list[Said]]]]]] = deque()
 
         def begin(wanted: list[tuple[int, Piece]]) -> None:
             if wanted:
-                searches.append((wanted, self._search([piece for _, piece in wanted], options, glossary, prefix)))
+                pieces = [piece for _, piece in wanted]
+                searches.append((wanted, self._search(pieces, options, glossary, prefix, scored)))
 
         for wave in _waves(texts) if self.engine.works_ahead else [texts]:
             first = len(plans)
             plans += [Plan(text, self._fits) for text in wave]
             ready = [place for place in range(first, len(plans)) if not plans[place].asks]
             if ready:
-                yield ready, [plans[place].result(self._confidence(options)) for place in ready]
+                yield ready, [plans[place].result(confidence) for place in ready]
             new = range(first, len(plans))
             begin([(place, piece) for place in new for piece in plans[place].pieces if not piece.stays])
         while searches:
@@ -154,7 +165,7 @@ class Translator:
                     again += [(place, more) for more in self._settle(plans[place], piece, said, options, glossary)]
                 done = [place for place in settled if not plans[place].is_open]
                 if done:
-                    yield done, [plans[place].result(self._confidence(options)) for place in done]
+                    yield done, [plans[place].result(confidence) for place in done]
             begin(again)
 
     def options(self, beam: int | None) -> DecodingOptions:
@@ -266,8 +277,12 @@ class Translator:
         options: DecodingOptions,
         glossary: Glossary | None,
         prefix: str,
+        scored: bool,
     ) -> Iterator[tuple[list[int], list[list[Said]]]]:
-        """As they are done: which of the pieces, and what the model says. An engine that works ahead has begun."""
+        """As they are done: which of the pieces, and what the model says. An engine that works ahead has begun.
+
+        Where the guards decide by scores, there are some: figures alone, and what could run in circles twice.
+        """
         sources = self.source_tokenizer.encode_many([piece.part.text for piece in pieces])
         start = self.target_tokenizer.encode(prefix) if prefix else []
         demands = [
@@ -275,6 +290,7 @@ class Translator:
                 prefix=start if piece.is_first else [],
                 phrases=glossary.phrases(piece.part.text, self.target_tokenizer) if glossary else [],
                 max_length=self.limit(options, len(source)),
+                scored=scored or bool(prefix) or not guards.has_letters(piece.part.text),
             )
             for piece, source in zip(pieces, sources, strict=True)
         ]
@@ -364,9 +380,6 @@ class Translator:
         own = self.decoding
         is_alike = (options.length_penalty, options.alpha) == (own.length_penalty, own.alpha)
         return self.calibration is not None and is_alike and options.temperature is None
-
-    def _confidence(self, options: DecodingOptions) -> "Confidence":
-        return Confidence(self.calibration if self._calibrated(options) else None)
 
     def __repr__(self) -> str:
         source, target = self.languages

@@ -1,5 +1,6 @@
 """What a search may say: length limits, blocked n-grams and forced prefixes, against a slow reference."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -48,6 +49,20 @@ def lengths(found: list[list[Hypothesis]]) -> list[int]:
 @each_width
 def test_the_slow_search_agrees(kind: ModelOptions, beam: int) -> None:
     assert_slow_search_agrees(eloquent_model(kind), DecodingOptions(beam=beam, n_best=beam, max_length=7))
+
+
+@each_kind
+def test_without_scores_greedy_search_says_the_same_and_a_beam_still_has_them(kind: ModelOptions) -> None:
+    model, bare = eloquent_model(kind), [Demand(prefix, scored=False) for prefix in PREFIXES]
+    for beam in (1, 3):
+        options = DecodingOptions(beam=beam, max_length=7, block_ngrams=2)
+        found = search(model, *pad_sources(SOURCES), options, bare)
+        expected = found_by(model, options, PREFIXES)
+        assert [[h.tokens for h in some] for some in found] == [[h.tokens for h in some] for some in expected]
+        assert all(math.isnan(h.score) == (beam == 1) for some in found for h in some)
+    bare[2] = replace(bare[2], scored=True)
+    options = DecodingOptions(beam=1, max_length=7)
+    assert search(model, *pad_sources(SOURCES), options, bare)[2] == found_by(model, options, PREFIXES)[2]
 
 
 @each_kind

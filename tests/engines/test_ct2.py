@@ -1,5 +1,6 @@
 """The engine on CTranslate2 gives what ours gives: the same scores, greedy the same texts, by beam nearly always."""
 
+import math
 import random
 import subprocess
 import sys
@@ -78,6 +79,19 @@ def test_greedy_search_finds_the_same(name: str, both: Both) -> None:
     ours, theirs = (engine.translate(sources, GREEDY[name]) for engine in both)
     assert texts(theirs) == texts(ours)
     assert best_scores(theirs) == pytest.approx(best_scores(ours), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_without_scores_greedy_search_says_the_same(name: str, both: Both) -> None:
+    """Limits that cut, blocked n-grams and a demand for scores by one sentence among them included."""
+    sources = some_sources(97)
+    demands = [Demand(scored=i == 53) for i in range(len(sources))]
+    for engine in both:
+        scored, bare = engine.translate(sources, GREEDY[name]), engine.translate(sources, GREEDY[name], demands)
+        assert texts(bare) == texts(scored)
+        assert best_scores(bare)[53] == pytest.approx(best_scores(scored)[53], abs=1e-6)
+        unasked = engine.translate(sources[:53], GREEDY[name], demands[:53])
+        assert any(math.isnan(score) for score in best_scores(unasked))
 
 
 UNSAID = "7 9-12"

@@ -49,6 +49,24 @@ def test_an_engine_that_works_ahead_begins_with_the_first_few_and_says_the_same(
     assert set(ahead.asked[:first]) <= {text.strip() for text in texts[:FIRST_WAVE]}
 
 
+@pytest.mark.parametrize("beam", [1, 2])
+def test_texts_alone_are_those_of_the_translations_with_scores(beam: int, translator: Translator) -> None:
+    """Figures stay if the model is not sure of them, so they need a score; circles are searched again without one."""
+    texts = [*TEXTS, "1999", "7 of 9", "cabbage" * 17, "deadbeef"]
+    expected = translator.alternatives(texts, translator.options(beam))
+    assert translator.translate(texts, beam=beam) == [best.text for best, *_ in expected]
+
+
+def test_an_engine_is_asked_for_scores_only_where_they_are_needed() -> None:
+    def asked(prefix: str = "", scored: bool = False) -> dict[str, bool]:
+        engine = StubEngine()
+        list(stub_translator(engine).stream(["abc", "1999"], prefix=prefix, scored=scored))
+        return {text: demand.scored for text, (_, demand) in zip(engine.asked, engine.seen, strict=True)}
+
+    assert asked() == {"abc": False, "1999": True}
+    assert asked(prefix="a") == asked(scored=True) == {"abc": True, "1999": True}
+
+
 def test_no_texts_at_all(translator: Translator) -> None:
     assert translator.translate([]) == []
 

@@ -28,6 +28,8 @@ def causal_mask(length: int, past: int = 0, device: torch.device | None = None) 
 class ScaledDotProduct(nn.Module):
     """Paper 3.2.1: softmax(q·kᵀ·scale)·v on the fused kernel, which never stores the weights.
 
+    For a single query, as in a step of a search, there is nothing to be saved, and plain products are faster.
+
     It has no parameters, and it is the one place to hook: whoever wants the weights recomputes them from
     (q, k, v, mask) with `attention_weights`.
     """
@@ -37,6 +39,8 @@ class ScaledDotProduct(nn.Module):
         self.scale = scale
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        if q.shape[2] == 1:
+            return attention_weights(q, k, mask, self.scale) @ v  # (B, H, 1, K)
         return F.scaled_dot_product_attention(q, k, v, mask, scale=self.scale)  # (B, H, T, K)
 
 

@@ -10,6 +10,7 @@ have the size of the sinusoids that are added to them.
 
 from collections.abc import Callable
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -205,7 +206,10 @@ class Transformer(nn.Module):
         if not layers:
             return DecoderState([], src_mask[:, None, None])
         memory, mask = self._read(src, src_mask)
-        return DecoderState([layer.keys_values(memory) for layer in layers], mask)
+        pairs = [layer.keys_values(memory) for layer in layers]
+        if not torch.is_grad_enabled():  # a search reads them step by step
+            pairs = [(k.contiguous(), v.contiguous()) for k, v in pairs]
+        return DecoderState(pairs, mask)
 
     def decode(self, tgt: Tensor, state: DecoderState) -> Tensor:
         """Extend every hypothesis by `tgt` (B·W, T); the hidden state at each new position, (B·W, T, D).

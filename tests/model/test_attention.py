@@ -38,6 +38,16 @@ def test_fused_kernel_equals_the_formula(mask_shape: tuple[int, ...] | None, sca
     assert_close(ScaledDotProduct(scale)(q, k, v, mask), attention_weights(q, k, mask, scale) @ v)
 
 
+@pytest.mark.parametrize("mask_shape", [None, (T, S), (B, 1, 1, S), (B, 1, T, S), (B, H, T, S)], ids=str)
+def test_queries_one_by_one_equal_all_at_once(mask_shape: tuple[int, ...] | None) -> None:
+    q, k, v = torch.randn(B, H, T, K), torch.randn(B, H, S, K), torch.randn(B, H, S, K)
+    mask = None if mask_shape is None else random_mask(*mask_shape)
+    masks = [mask] * T if mask is None or mask.shape[-2] == 1 else mask.split(1, dim=-2)
+    attend = ScaledDotProduct(0.3)
+    alone = [attend(one, k, v, its) for one, its in zip(q.split(1, dim=2), masks, strict=True)]
+    assert_close(torch.cat(alone, dim=2), attend(q, k, v, mask))
+
+
 def test_weights_are_a_distribution_over_what_may_be_seen() -> None:
     q, k, mask = torch.randn(B, H, T, K), torch.randn(B, H, S, K), random_mask(B, 1, T, S)
     weights = attention_weights(q, k, mask, K**-0.5)

@@ -1,7 +1,9 @@
 """Peers take turns, and one that cannot be installed, started or used is named with its error."""
 
+import json
 import sys
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from benchmarks import peers, rounds
 from benchmarks.environments import PINS, pinned, python_of
 from benchmarks.machine import PEERS
-from benchmarks.peers import Peer, PeerError, in_batches, updates_for
+from benchmarks.peers import FEW, TINY, Pace, Peer, PeerError, Training, in_batches, updates_for
 from benchmarks.race import first_reaching
 from benchmarks.rounds import Start, started
 from benchmarks.translation import percentile
@@ -132,3 +134,23 @@ def test_updates_fill_the_minutes_that_the_start_leaves(monkeypatch: pytest.Monk
 
     assert updates_for(1, train) == 98  # 49 seconds
     assert updates_for(0.1, train) == 1
+
+
+def test_the_pace_is_that_of_the_updates_after_the_first_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([10.0] * FEW + [11.0, 13.0])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(times))
+    pace = Pace()
+    for tokens in [999] * FEW + [7, 11]:
+        pace.note(tokens)
+    pace.write(tmp_path)
+    assert json.loads((tmp_path / "pace.json").read_text(encoding="utf-8")) == {"tokens_per_second": 6.0}
+
+
+def test_a_script_that_trains_is_told_what_and_of_which_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["script", "corpus", "1.5", "3", str(tmp_path / "out")]
+    monkeypatch.setattr(sys, "argv", words)
+    assert Training.asked() == Training(Path("corpus"), 1.5, 3, tmp_path / "out", TINY)
+    assert (tmp_path / "out").is_dir()
+    larger = replace(TINY, width=7)
+    monkeypatch.setattr(sys, "argv", [*words, json.dumps(asdict(larger))])
+    assert Training.asked().sizes == larger

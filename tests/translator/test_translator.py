@@ -172,7 +172,7 @@ def test_a_prefix_begins_the_translation_and_only_its_first_part(translator: Tra
 
 def test_without_wishes_only_the_length_is_limited() -> None:
     engine = StubEngine()
-    stub_translator(engine).translate(["abc", "de"])
+    stub_translator(engine).alternatives(["abc", "de"])
     assert [demand for _, demand in engine.seen] == [Demand(max_length=53), Demand(max_length=52)]
 
 

@@ -30,7 +30,7 @@ QUESTIONS: dict[str, ModuleType] = {
     "processes": processes,
     "precision": precision,
 }
-SLOW = ("pipeline", "race", "precision")  # left out of a quick look
+SLOW = ("pipeline", "race", "growth", "processes", "precision")  # left out of a quick look
 
 
 def main() -> None:

@@ -154,14 +154,15 @@ class Ct2Engine:
 
         Those whose prefix has a word that is not considered otherwise apart again: nobody else is to notice.
         """
-        for has_prefix, is_said in ((False, True), (True, True), (True, False)):
-            kinds = ((bool(job.prefix), self._is_said(job.prefix)) for job in jobs)
-            chosen = [place for place, kind in enumerate(kinds) if kind == (has_prefix, is_said)]
-            for batch in self._batches([len(jobs[place].source) for place in chosen]):
-                yield [chosen[i] for i in batch]
+        kinds: dict[tuple[bool, bool], list[int]] = {}
+        for place, job in enumerate(jobs):
+            kinds.setdefault((bool(job.prefix), self._is_said(job.prefix)), []).append(place)
+        for _, places in sorted(kinds.items()):
+            for batch in self._batches([len(jobs[place].source) for place in places]):
+                yield [places[i] for i in batch]
 
     def _is_said(self, words: Sequence[int]) -> bool:
-        return self._said is None or all(self._target_tokens[i] in self._said for i in words)
+        return not words or self._said is None or all(self._target_tokens[i] in self._said for i in words)
 
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Of few sentences each worker gets its share."""

@@ -62,6 +62,7 @@ class NativeEngine:
         self.deterministic = deterministic
         self._folder = folder if device == "cpu" and not deterministic else None
         self.weights_sha256 = read_manifest(folder)[WEIGHTS].sha256 if folder else ""
+        self._is_warm = False  # a first batch lays weights out and starts threads: its speed says little
         self._speeds: dict[int, float] = {}  # source tokens per second by the number of threads
 
     def lacks(self, options: DecodingOptions, demands: Sequence[Demand] | None = None) -> str | None:  # noqa: ARG002
@@ -169,7 +170,9 @@ class NativeEngine:
             torch.set_num_threads(now)
         started = time.perf_counter()
         found = self.search(sources, batches.options, demands)
-        self._speeds.setdefault(now, batches.tokens(places) / (time.perf_counter() - started))
+        if self._is_warm:
+            self._speeds.setdefault(now, batches.tokens(places) / (time.perf_counter() - started))
+        self._is_warm = True
         if now != threads:
             torch.set_num_threads(threads)
         return found

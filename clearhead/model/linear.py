@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-PACKED_FROM = 500_000  # numbers in a weight; smaller ones are not multiplied faster
+PACKED_FROM = 250_000  # numbers in a weight; smaller ones are not multiplied faster
 
 
 class Linear(nn.Linear):

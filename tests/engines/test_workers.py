@@ -89,6 +89,15 @@ def test_short_work_hires_nobody(engine: NativeEngine, monkeypatch: pytest.Monke
     assert set(engine._speeds) == {1, 2}
 
 
+def test_the_first_batch_does_not_tell_the_speed(engine: NativeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is slower than all others, and more processes would be started where they gain nothing."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    engine.translate(SOURCES[:1], OPTIONS)
+    assert not engine._speeds
+    engine.translate(SOURCES[:1], OPTIONS)
+    assert set(engine._speeds) == {2}
+
+
 def test_batches_are_taken_once() -> None:
     batches = Batches([[2, 0], [1]], [[5], [6, 7], [8, 9, 10]], OPTIONS, None)
     assert batches.tokens_left() == 9

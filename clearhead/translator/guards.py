@@ -115,6 +115,8 @@ def any_missing(wanted: Sequence[str], text: str) -> bool:
 
 def numbers_kept(source: str, target: str, digits: int = 1) -> bool:
     """Whether the numbers of so many digits are in the target too, perhaps as a part of one, as 26 in 2026."""
+    if not NUMBER.search(source):  # as mostly
+        return True
     wanted = [number for number in _numbers(source) if len(number) >= digits]
     there = " ".join(_numbers(target)) if wanted else ""
     return all(number in there for number in wanted)
@@ -128,6 +130,8 @@ def _numbers(text: str) -> list[str]:
 
 def is_repetitive(source: Sequence[int], target: Sequence[int]) -> bool:
     """F39: a 4-gram that comes far more often than any in the source, or a loop that the source does not have."""
+    if len(set(target)) == len(target):  # as often
+        return False
     grams = _grams(target)
     if len(set(grams)) == len(grams):  # as nearly always; a loop that long has some of them twice
         return False

@@ -87,6 +87,9 @@ class Plan:
         ]
 
     def _way(self, k: int) -> tuple[str, list[Said]]:
+        if len(self.pieces) == 1:  # as nearly always
+            (piece,) = self.pieces
+            return piece.said[k].text + piece.part.gap, [piece.said[k]]
         said = [piece.said[min(k, len(piece.said) - 1)] if piece.said else None for piece in self.pieces]
         texts = [one.text if one else piece.part.text for one, piece in zip(said, self.pieces, strict=True)]
         return join([piece.part for piece in self.pieces], texts), [one for one in said if one]
@@ -120,5 +123,7 @@ def _says_something(text: str) -> bool:
 
 def _mean(said: Sequence[Said]) -> float:
     """Of all tokens, EOS counted."""
+    if len(said) == 1:
+        return said[0].score
     sizes = [len(one.decoded.target) + 1 for one in said]
     return sum(one.score * size for one, size in zip(said, sizes, strict=True)) / sum(sizes)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from clearhead.inspection.trace import Trace
     from clearhead.inspection.walk import Stop
 
+LATE = 5  # when one in so many parts of a search is still to come, second searches are begun beside it
 FIRST_WAVE = 128  # texts that an engine gets at once, so that it works while the others are planned
 BLOCKED = 4  # n-grams of this length are not repeated when a sentence that ran in circles is decoded again
 PAST_SOURCE = 50  # tokens that a target may have more than its source, where nothing else is known (paper 6.1)
@@ -158,6 +159,7 @@ class Translator:
         while searches:
             wanted, search = searches.popleft()
             again: list[tuple[int, Piece]] = []
+            left, late = len(wanted), len(wanted) // LATE if self.engine.works_ahead else -1
             for some, found in search:
                 settled = dict.fromkeys(wanted[i][0] for i in some)
                 for i, said in zip(some, found, strict=True):
@@ -166,6 +168,10 @@ class Translator:
                 done = [place for place in settled if not plans[place].is_open]
                 if done:
                     yield done, [plans[place].result(confidence) for place in done]
+                if left > late >= left - len(some):  # once, so that the engine has them beside its last batches
+                    begin(again)
+                    again = []
+                left -= len(some)
             begin(again)
 
     def options(self, beam: int | None) -> DecodingOptions:

@@ -287,6 +287,23 @@ def test_packed_weights_give_the_same_products(bias: bool, monkeypatch: pytest.M
         assert linear(x, rows).requires_grad  # which the packed ones cannot have
 
 
+@pytest.mark.parametrize(("rows", "packed_for_one", "calls"), [(1, 10**9, 0), (1, 1, 1), (2, 10**9, 1)])
+def test_one_row_takes_only_the_largest_packed_weights(
+    rows: int, packed_for_one: int, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PACKED_FROM", 1)
+    monkeypatch.setattr(module, "PACKED_FOR_ONE", packed_for_one)
+    linear, x = make_linear(True, torch.float32), torch.randn(rows, 1, INPUTS)
+    exact = linear(x)
+    pack(linear)
+    taken: list[slice] = []
+    packed = module._PACKED[linear].rows
+    monkeypatch.setattr(module._Packed, "rows", lambda _, rows: taken.append(rows) or packed(rows))
+    with torch.no_grad():
+        assert_close(linear(x), exact)
+    assert len(taken) == calls
+
+
 def test_only_large_weights_are_packed() -> None:
     small, large = Linear(7, 11), Linear(700, 1100)
     pack(nn.ModuleList([small, large]))

@@ -1,5 +1,6 @@
 """Text in, text out, on a small model with random weights."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import clearhead
-from clearhead.decoding import DecodingOptions, Demand
+from clearhead.decoding import DecodingOptions, Demand, Hypothesis
 from clearhead.engines import native
 from clearhead.errors import DAMAGED, MISSING, USAGE, UserError
 from clearhead.translator import Translation, Translator, load
@@ -47,6 +48,35 @@ def test_an_engine_that_works_ahead_begins_with_the_first_few_and_says_the_same(
     assert sorted(ahead.asked) == sorted(together.asked)
     first = len([text for text in texts[:FIRST_WAVE] if text.strip()])
     assert set(ahead.asked[:first]) <= {text.strip() for text in texts[:FIRST_WAVE]}
+
+
+def test_second_searches_are_begun_beside_the_last_of_the_first_ones() -> None:
+    """So that an engine that works ahead does not run dry and then do them alone."""
+    events: list[str] = []
+
+    class Ahead(StubEngine):
+        works_ahead = True
+
+        def translate_batches(
+            self, sources: Sequence[list[int]], options: DecodingOptions, demands: Sequence[Demand] | None = None
+        ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
+            events.append("second" if options.block_ngrams else "first")
+            return (
+                (events.append("found"), one)[1]
+                for one in StubEngine.translate_batches(self, sources, options, demands)
+            )
+
+    def circles(source: list[int], options: DecodingOptions) -> list[int]:
+        return source if options.block_ngrams or len(source) % 7 else source[:2] * 40
+
+    texts = ["abcdefghijklmnop"[: 1 + i % 15] for i in range(53)]
+    translations = stub_translator(Ahead(circles)).translate(texts)
+    assert translations == stub_translator(StubEngine(circles)).translate(texts)
+    batches = -(-len(texts) // 5)
+    first = events.index("second")
+    assert events[:first] == ["first", *["found"] * (first - 1)]
+    assert batches * 3 // 4 < first - 1 < batches  # late, and before the first search has ended
+    assert events.count("second") <= 2
 
 
 @pytest.mark.parametrize("beam", [1, 2])

@@ -48,7 +48,7 @@ TASKS = {
     "multi30k-en-de": Task("multi30k", ("en", "de"), FLICKR),
     "multi30k-de-en": Task("multi30k", ("de", "en"), FLICKR),
     "multi30k-en-fr": Task("multi30k", ("en", "fr"), FLICKR),
-    "tatoeba-en-zh": Task("tatoeba-en-zh", ("en", "zh")),
+    "tatoeba-en-zh": Task("tatoeba-en-zh", ("en", "zh"), recipe="tatoeba-en-zh"),
     "tatoeba-en-de": Task("tatoeba-en-de", ("en", "de")),
     "g2p-en": Task("g2p-en", ("graph", "phon"), recipe="g2p-en"),
     "scan-simple": Task("scan", ("cmd", "act"), ("simple.test",), "simple.train", "", recipe="scan"),

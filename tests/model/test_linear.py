@@ -298,7 +298,12 @@ def test_one_row_takes_only_the_largest_packed_weights(
     pack(linear)
     taken: list[slice] = []
     packed = module._PACKED[linear].rows
-    monkeypatch.setattr(module._Packed, "rows", lambda _, rows: taken.append(rows) or packed(rows))
+
+    def noticed(_: object, rows: slice) -> torch.Tensor:
+        taken.append(rows)
+        return packed(rows)
+
+    monkeypatch.setattr(module._Packed, "rows", noticed)
     with torch.no_grad():
         assert_close(linear(x), exact)
     assert len(taken) == calls

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import clearhead
-from clearhead.decoding import DecodingOptions, Demand, Hypothesis
+from clearhead.decoding import DecodingOptions, Demand
 from clearhead.engines import native
+from clearhead.engines.workers import Found
 from clearhead.errors import DAMAGED, MISSING, USAGE, UserError
 from clearhead.translator import Translation, Translator, load
 from clearhead.translator.translator import FIRST_WAVE
@@ -59,12 +60,14 @@ def test_second_searches_are_begun_beside_the_last_of_the_first_ones() -> None:
 
         def translate_batches(
             self, sources: Sequence[list[int]], options: DecodingOptions, demands: Sequence[Demand] | None = None
-        ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
+        ) -> Iterator[Found]:
             events.append("second" if options.block_ngrams else "first")
-            return (
-                (events.append("found"), one)[1]
-                for one in StubEngine.translate_batches(self, sources, options, demands)
-            )
+            return noticed(super().translate_batches(sources, options, demands))
+
+    def noticed(batches: Iterator[Found]) -> Iterator[Found]:
+        for batch in batches:
+            events.append("found")
+            yield batch
 
     def circles(source: list[int], options: DecodingOptions) -> list[int]:
         return source if options.block_ngrams or len(source) % 7 else source[:2] * 40

@@ -61,7 +61,7 @@ def test_gradients_survive_with_skip_and_norm_and_die_without() -> None:
 
 @pytest.mark.slow
 def test_attentions_time_grows_faster_than_the_length() -> None:
-    """Compared with itself: an LSTM of four times as many steps takes 4 times as long on some machines, 12 on others."""
+    """Compared with itself: an LSTM of four times the steps takes 4 times as long on some machines, 12 on others."""
     _, _, shorter, longer = EXPERIMENTS["cost"].measure(1)["attention"]
     assert longer / shorter > 1.2 * LENGTHS[3] / LENGTHS[2]
 

@@ -28,8 +28,10 @@ MEASURES = {"g2p-en": PHONEMES, "scan-simple": EXACT, "scan-length": EXACT}
 
 def quality_table(runs: Sequence[Run], is_chinese: bool) -> str:
     """Of each task the run that was best in its last validation: the test sets have no say in it."""
-    header = ["数据", "分钟", "测试集", "结果"] if is_chinese else ["corpus", "minutes", "test set", "result"]
-    rows = [header, ["---"] * 4]
+    header = (
+        ["数据", "分钟", "CPU", "测试集", "结果"] if is_chinese else ["corpus", "minutes", "CPU", "test set", "result"]
+    )
+    rows = [header, ["---"] * len(header)]
     for task in dict.fromkeys(run["task"] for run in runs):
         measure = MEASURES.get(task, BLEU)
         best = max((run for run in runs if run["task"] == task), key=lambda run: run["curve"][-1][1])
@@ -38,7 +40,8 @@ def quality_table(runs: Sequence[Run], is_chinese: bool) -> str:
             result = f"{measure.factor * found[measure.of]:.1f} ({low:.1f}–{high:.1f}) {_name(measure, is_chinese)}"
             tokens = re.search(r"tok:[\w-]+", found["signatures"]["bleu"]) if measure is BLEU else None
             result += f", {tokens[0]}" if tokens else ""
-            rows.append(["" if i else task, "" if i else f"{best['minutes']:.0f}", test, result])
+            about = [task, f"{best['minutes']:.0f}", best["machine"]["cpu"]]
+            rows.append([*([""] * 3 if i else about), test, result])
     return written(rows)
 
 

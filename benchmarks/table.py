@@ -60,8 +60,8 @@ HEADLINES = [
     ),
 ]  # fmt: skip
 PAGES = ("README.md", "README.zh-CN.md", "docs/comparison.md", "docs/comparison.zh-CN.md")
-HEADER = ["", "Clearhead", "the best peer", "", "Clearhead is"]
-CHINESE_HEADER = ["", "Clearhead", "最好的同类", "", "Clearhead 是其"]
+HEADER = ["", "Clearhead", "the best peer", "", "Clearhead is", "CPU"]
+CHINESE_HEADER = ["", "Clearhead", "最好的同类", "", "Clearhead 是其", "CPU"]
 
 
 def short_table(results: dict[str, Result], page: str) -> str:
@@ -79,7 +79,8 @@ def short_table(results: dict[str, Result], page: str) -> str:
             if not isinstance(ours, list) or not isinstance(theirs, list):
                 continue
             name = headline.chinese if is_chinese else headline.english
-            rows.append([name, spread(ours), spread(theirs), peer, ratio(ours, theirs, column.better)])
+            cpu = results[headline.question].machine["cpu"]
+            rows.append([name, spread(ours), spread(theirs), peer, ratio(ours, theirs, column.better), cpu])
     return written(rows)
 
 

@@ -30,9 +30,9 @@ def test_ours_stands_beside_the_best_peer() -> None:
     speeds = {headline.ours: 6.0, "A": 2.0, "B": 3.0}
     rows: dict[str, dict[str, Cell]] = {name: {headline.column: [speed]} for name, speed in speeds.items()}
     table = Table(headline.table, [Column(headline.column, "higher")], rows, [headline.ours])
-    result = Result("", "", {}, 0.0, False, [table])
+    result = Result("", "", {"cpu": "Z80"}, 0.0, False, [table])
     assert short_table({headline.question: result}, "README.md").splitlines()[2:] == [
-        f"| {headline.english} | 6 | 3 | B | 2.00× |"
+        f"| {headline.english} | 6 | 3 | B | 2.00× | Z80 |"
     ]
     assert headline.chinese in short_table({headline.question: result}, "README.zh-CN.md")
 
@@ -67,11 +67,12 @@ def test_the_best_run_of_each_task_is_shown() -> None:
     ]
     runs = [
         {"task": task, "minutes": value, "tests": {"test": found(value)}, "curve": [[1.0, 90.0], [value, valid]]}
+        | {"machine": {"cpu": f"CPU {value:g}"}}
         for task, value, valid in values
     ]
     assert quality_table(runs, is_chinese=False).splitlines()[2:] == [
-        "| g2p-en | 7 | test | 7.0 (6.0–8.0) % of phonemes wrong |",
-        "| multi30k-en-de | 29 | test | 29.0 (28.0–30.0) BLEU, tok:13a |",
+        "| g2p-en | 7 | CPU 7 | test | 7.0 (6.0–8.0) % of phonemes wrong |",
+        "| multi30k-en-de | 29 | CPU 29 | test | 29.0 (28.0–30.0) BLEU, tok:13a |",
     ]
 
 

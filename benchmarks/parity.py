@@ -3,7 +3,7 @@
     python -m benchmarks.parity RUN [--lines 1000]
 
 Texts of the native engine, of CTranslate2 in float32 and int8, and of Hugging Face's `generate` on the exported model
-(a post-norm one; else it is left out), all with length penalty mean and alpha 1; how their texts and ours are scored by
+(a post-norm one; else it is left out), all among all words, with length penalty mean and alpha 1; how their texts and ours are scored by
 one and the same model; and whether a sentence alone gets the text that it gets among others.
 """
 
@@ -59,8 +59,8 @@ def main() -> None:
         float32 = ct2_form(_copy(folder, Path(scratch) / "copy"), "float32")
         sides = {
             "native": Side(judge, *tokenizers),
-            "ct2 float32": Side(Ct2Engine(float32), *tokenizers),
-            "ct2 int8": Side(Ct2Engine(ct2_form(folder)), *tokenizers),
+            "ct2 float32": Side(Ct2Engine(float32, among_all=True), *tokenizers),
+            "ct2 int8": Side(Ct2Engine(ct2_form(folder), among_all=True), *tokenizers),
         }
         said = {name: {beam: side.translate(lines, beam) for beam in (1, 5)} for name, side in sides.items()}
         if read_config(folder)["model"]["norm"] == "post":

@@ -3,8 +3,8 @@
     python -m benchmarks.parity RUN [--lines 1000]
 
 Texts of the native engine, of CTranslate2 in float32 and int8, and of Hugging Face's `generate` on the exported model
-(a post-norm one; else it is left out), all among all words, with length penalty mean and alpha 1; how their texts and ours are scored by
-one and the same model; and whether a sentence alone gets the text that it gets among others.
+(a post-norm one; else it is left out), all among all words, with length penalty mean and alpha 1; how their texts and
+ours are scored by one and the same model; and whether a sentence alone gets the text that it gets among others.
 """
 
 import argparse

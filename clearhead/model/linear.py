@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-# Numbers in a weight: smaller ones are not multiplied faster if they are laid out for it, by one row or by more.
-PACKED_FROM, PACKED_FOR_ONE = 250_000, 2_000_000
+PACKED_FROM = 250_000  # numbers in a weight; smaller ones are not multiplied faster if they are laid out for it
+PACKED_FOR_ONE = 2_000_000  # the same where a single row is multiplied
 
 
 class Linear(nn.Linear):
@@ -29,12 +29,12 @@ class Linear(nn.Linear):
     def forward(self, x: Tensor, rows: slice = slice(None)) -> Tensor:
         bias = None if self.bias is None else self.bias[rows]
         if self.product == torch.float32:
-            if self in _PACKED and not torch.is_grad_enabled() and self._is_worth_packing(x):
+            if self in _PACKED and not torch.is_grad_enabled() and self._gains_by_packing(x):
                 return torch.ops.mkldnn._linear_pointwise(x, _PACKED[self].rows(rows), bias, "none", [], "")
             return F.linear(x, self.weight[rows], bias)
         return _LowProduct.apply(x, self.weight[rows], bias, self.low_weight()[rows])
 
-    def _is_worth_packing(self, x: Tensor) -> bool:
+    def _gains_by_packing(self, x: Tensor) -> bool:
         return x.numel() > self.in_features or self.weight.numel() >= PACKED_FOR_ONE
 
     def low_weight(self) -> Tensor:

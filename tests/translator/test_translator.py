@@ -82,6 +82,11 @@ def test_second_searches_are_begun_beside_the_last_of_the_first_ones() -> None:
     assert events.count("second") <= 2
 
 
+@pytest.mark.parametrize("text", ["abc", "abc  ", "abc\n", "  abc ", "abc\n\nhead "])
+def test_white_space_around_a_text_stays(text: str) -> None:
+    assert stub_translator(StubEngine()).translate(text) == [text]
+
+
 @pytest.mark.parametrize("beam", [1, 2])
 def test_texts_alone_are_those_of_the_translations_with_scores(beam: int, translator: Translator) -> None:
     """Figures stay if the model is not sure of them, so they need a score; circles are searched again without one."""

@@ -13,7 +13,6 @@ worker of two threads. CTranslate2 has one setting per translator, so a single s
 
 import atexit
 import contextlib
-import ctypes
 import json
 import math
 import os
@@ -32,11 +31,11 @@ from clearhead.errors import BAD_DATA, UserError
 
 from . import in_order
 from .batches import batches_by_length
+from .memory import keep_memory
 
 TOKENS_PER_BATCH = 512  # source tokens; larger batches take longer, 4,096 half as long again at beam 5
 BATCHES_PER_WORKER = 3  # that are waiting or being done
 NEVER_SAID = [[SPECIAL_PIECES[PAD]], [SPECIAL_PIECES[BOS]]]
-KEPT_BLOCK, KEPT = 32 << 20, 512 << 20  # bytes: freed blocks up to this size, and so many in all, stay with the process
 ROOM = 50  # tokens that a target may have more than its source (paper 6.1), as in decoding.constraints
 
 
@@ -70,7 +69,7 @@ class Ct2Engine:
         self.form = form
         self.deterministic = deterministic
         self.workers = workers or _cores()
-        _keep_memory()
+        keep_memory()
         self._translator = ctranslate2.Translator(
             str(form), device="cpu", inter_threads=self.workers, intra_threads=1, max_queued_batches=-1
         )
@@ -298,14 +297,6 @@ def _end_threads() -> None:
 def _is_whole(target: list[int], job: Job) -> bool:
     """It has ended, in time, and has no word in it that is none."""
     return target[-1:] == [EOS] and len(target) <= job.limit + 1 and PAD not in target and BOS not in target
-
-
-def _keep_memory() -> None:
-    """Where malloc is glibc's: at beam 5 a twentieth of the time went into giving back and fetching the same pages."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(-3, KEPT_BLOCK)  # M_MMAP_THRESHOLD
-        mallopt(-1, KEPT)  # M_TRIM_THRESHOLD
 
 
 def _cores() -> int:

@@ -24,10 +24,11 @@ from clearhead.versions import has_bfloat16
 
 from . import in_order
 from .batches import batches_by_length
+from .memory import keep_memory
 from .workers import Batches, Found, Workers
 
 TOKENS_PER_BATCH = 8192  # source tokens times beam
-ENOUGH = 64  # sentences that are worth a batch of their own
+ENOUGH = 128  # sentences that are worth a batch of their own
 WORTH_STARTING = 5.0  # seconds of work that are left; processes take two or three to start
 
 
@@ -191,6 +192,7 @@ def open_native(folder: Path, *, deterministic: bool = False) -> NativeEngine:
     """The engine of a model folder; with products in bfloat16 where the CPU has it: emulated it is far slower."""
     model, config, folder = load_model(folder)
     pack(model)
+    keep_memory()
     in_bfloat16 = has_bfloat16() and not deterministic
     said = said_words(config)
     return NativeEngine(model, deterministic=deterministic, folder=folder, in_bfloat16=in_bfloat16, said=said)

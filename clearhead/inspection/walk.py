@@ -102,9 +102,10 @@ def _transformer_hooks(model: Transformer, stops: list[Stop]) -> dict[nn.Module,
 def _block_hooks(stops: list[Stop], block: EncoderBlock | DecoderBlock, name: str, added: str) -> dict[nn.Module, Hook]:
     """Modules without weights of their own are told apart by their block."""
     feed_forward: FeedForward = block.feed_forward
+    inner = "each position for itself" if feed_forward.gated else "each position for itself, activated"
     return {
         block.around_attention: _note(stops, f"{name} {added}", "to what it had before"),
-        feed_forward.inner: _note(stops, f"{name} feed-forward, inner", "each position for itself"),
+        feed_forward.inner: _note(stops, f"{name} feed-forward, inner", inner),
         feed_forward: _note(stops, f"{name} feed-forward", "back to the width of the model"),
         block.around_feed_forward: _note(stops, f"{name} {added}", "the block's output"),
     }

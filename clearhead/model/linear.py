@@ -6,6 +6,7 @@ Gradients arrive at the float32 weight, so the optimizer, the checkpoint and eve
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+Activation = Callable[[Tensor], Tensor]
 PACKED_FROM = 250_000  # numbers in a weight; smaller ones are not multiplied faster if they are laid out for it
 PACKED_FOR_ONE = 2_000_000  # the same where a single row is multiplied
 
@@ -26,13 +28,17 @@ class Linear(nn.Linear):
     def reset_parameters(self) -> None:
         """Left to the model, which initialises all its weights in one place."""
 
-    def forward(self, x: Tensor, rows: slice = slice(None)) -> Tensor:
+    def forward(self, x: Tensor, rows: slice = slice(None), then: Activation | None = None) -> Tensor:
+        """`then` is applied to the product; ReLU in one go with it where the weights are laid out for that."""
         bias = None if self.bias is None else self.bias[rows]
-        if self.product == torch.float32:
-            if self in _PACKED and not torch.is_grad_enabled() and self._gains_by_packing(x):
-                return torch.ops.mkldnn._linear_pointwise(x, _PACKED[self].rows(rows), bias, "none", [], "")
-            return F.linear(x, self.weight[rows], bias)
-        return _LowProduct.apply(x, self.weight[rows], bias, self.low_weight()[rows])
+        if self.product != torch.float32:
+            y = _LowProduct.apply(x, self.weight[rows], bias, self.low_weight()[rows])
+        elif self in _PACKED and not torch.is_grad_enabled() and self._gains_by_packing(x):
+            fused, then = ("relu", None) if then is F.relu else ("none", then)
+            y = torch.ops.mkldnn._linear_pointwise(x, _PACKED[self].rows(rows), bias, fused, [], "")
+        else:
+            y = F.linear(x, self.weight[rows], bias)
+        return y if then is None else then(y)
 
     def _gains_by_packing(self, x: Tensor) -> bool:
         return x.numel() > self.in_features or self.weight.numel() >= PACKED_FOR_ONE

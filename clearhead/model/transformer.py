@@ -8,7 +8,7 @@ embeddings normal with variance 1/D, as tensor2tensor, the authors' own code, ha
 have the size of the sinusoids that are added to them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -17,11 +17,12 @@ from torch import Tensor, nn
 from .attention import Cache, MultiHeadAttention
 from .checks import check_ids
 from .front_end import make_front_end
-from .linear import Dropout, Linear
+from .linear import Activation, Dropout, Linear
 from .options import TransformerOptions
 from .positions import Positions, Rotation, Rule
 
 KeysValues = tuple[Tensor, Tensor]
+READ_AT_ONCE = 1024  # steps of sources, padding counted, that a search has the encoder read in one go
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -56,7 +57,7 @@ class Residual(nn.Module):
         return self.norm(y) if self.place == "post" else y
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATIONS: dict[str, Activation] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
 class FeedForward(nn.Module):
@@ -74,11 +75,10 @@ class FeedForward(nn.Module):
             self.inner, self.outer = Linear(D, 2 * F_ if self.gated else F_), Linear(F_, D)
 
     def forward(self, x: Tensor) -> Tensor:
-        h = self.inner(x)  # (B, T, F), or twice that if gated
         if self.gated:
-            h, gate = h.chunk(2, dim=-1)
+            h, gate = self.inner(x).chunk(2, dim=-1)  # (B, T, F) each
             return self.outer(h * self.activation(gate))
-        return self.outer(self.activation(h))  # (B, T, D)
+        return self.outer(self.inner(x, then=self.activation))  # (B, T, D)
 
 
 def _attention(options: TransformerOptions) -> MultiHeadAttention:
@@ -150,6 +150,17 @@ class DecoderState:
         self.memory_mask = memory_mask  # (B, 1, 1, S)
         self.cache = Cache()
 
+    @classmethod
+    def join(cls, states: list["DecoderState"]) -> "DecoderState":
+        """The sentences of all of them, which nothing was said to yet, laid out for a search to read step by step."""
+        longest = max(state.memory_mask.shape[3] for state in states)
+        memory = []
+        for block in zip(*(state.memory for state in states), strict=True):
+            keys, values = zip(*block, strict=True)
+            memory.append((_stack(keys, longest), _stack(values, longest)))
+        masks = [F.pad(state.memory_mask, (0, longest - state.memory_mask.shape[3])) for state in states]
+        return cls(memory, torch.cat(masks))
+
     def repeat(self, n: int) -> "DecoderState":
         self.cache.repeat(n)
         return self
@@ -163,6 +174,17 @@ class DecoderState:
         self.memory_mask = self.memory_mask[sentences]
         self.cache.keep(sentences)
         return self
+
+
+def _stack(parts: Sequence[Tensor], longest: int) -> Tensor:
+    """(B, H, S, K) of several parts, each with an S of its own, below each other; nothing where one is shorter."""
+    if len(parts) == 1:
+        return parts[0].contiguous()
+    _, H, _, K = parts[0].shape
+    stacked = parts[0].new_zeros(sum(len(part) for part in parts), H, longest, K)
+    for rows, part in zip(stacked.split([len(part) for part in parts]), parts, strict=True):
+        rows[:, :, : part.shape[2]] = part
+    return stacked
 
 
 class Transformer(nn.Module):
@@ -200,16 +222,18 @@ class Transformer(nn.Module):
         return self._read(src, src_mask)[0]
 
     def encode(self, src: Tensor, src_mask: Tensor) -> DecoderState:
-        """Read the source; cross-attention's keys and values are projected here, once."""
+        """Read the source; cross-attention's keys and values are projected here, once.
+
+        Where a search asks for it, a part of the sentences at a time: none is padded to one far longer than its
+        neighbours, and what is computed stays in the CPU's cache.
+        """
         self.source_embedding.check(src, src_mask)
-        layers = [block.cross_attention for block in self._decoder_blocks() if block.cross_attention is not None]
-        if not layers:
-            return DecoderState([], src_mask[:, None, None])
-        memory, mask = self._read(src, src_mask)
-        pairs = [layer.keys_values(memory) for layer in layers]
-        if not torch.is_grad_enabled():  # a search reads them step by step
-            pairs = [(k.contiguous(), v.contiguous()) for k, v in pairs]
-        return DecoderState(pairs, mask)
+        if self.training or torch.is_grad_enabled() or src.device.type != "cpu":
+            return self._encode(src, src_mask)
+        parts = max(1, src_mask.numel() // READ_AT_ONCE)
+        return DecoderState.join(
+            [self._encode(*_cut(*part)) for part in zip(src.chunk(parts), src_mask.chunk(parts), strict=True)]
+        )
 
     def decode(self, tgt: Tensor, state: DecoderState) -> Tensor:
         """Extend every hypothesis by `tgt` (B·W, T); the hidden state at each new position, (B·W, T, D).
@@ -236,7 +260,15 @@ class Transformer(nn.Module):
     def forward(self, src: Tensor, src_mask: Tensor, tgt: Tensor) -> Tensor:
         """Hidden states (B, T, D) of a whole target."""
         check_ids("target", tgt, self.options.target_vocabulary)
-        return self.decode(tgt, self.encode(src, src_mask))
+        self.source_embedding.check(src, src_mask)
+        return self.decode(tgt, self._encode(src, src_mask))
+
+    def _encode(self, src: Tensor, src_mask: Tensor) -> DecoderState:
+        layers = [block.cross_attention for block in self._decoder_blocks() if block.cross_attention is not None]
+        if not layers:
+            return DecoderState([], src_mask[:, None, None])
+        memory, mask = self._read(src, src_mask)
+        return DecoderState([layer.keys_values(memory) for layer in layers], mask)
 
     def _read(self, src: Tensor, src_mask: Tensor) -> tuple[Tensor, Tensor]:
         """What the encoder gives, and its mask (B, 1, 1, S')."""
@@ -249,6 +281,12 @@ class Transformer(nn.Module):
 
     def _decoder_blocks(self) -> list[DecoderBlock]:
         return [block for block in self.decoder if isinstance(block, DecoderBlock)]
+
+
+def _cut(src: Tensor, src_mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Without the steps at the end that no row of the mask lets be seen."""
+    seen = int(src_mask.any(dim=0).nonzero().max()) + 1
+    return src[:, :seen], src_mask[:, :seen]
 
 
 def _final_norm(options: TransformerOptions) -> nn.Module:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from clearhead.model import ModelOptions, Seq2Seq, TransformerOptions
+from clearhead.model import ModelOptions, Seq2Seq, TransformerOptions, transformer
 from clearhead.model.rnn import RNN
 from clearhead.model.transformer import DecoderState, Transformer
 from tests.samples import PAPER, TARGET_WORDS, VARIANTS, has_encoder, make_model, random_ids, random_source
@@ -62,6 +62,26 @@ def test_in_pieces_equals_all_at_once(model: Seq2Seq[Any]) -> None:
         state = model.encode(src, src_mask)
         in_pieces = torch.cat([model.decode(piece, state) for piece in tgt.split(sizes, dim=1)], dim=1)
         assert_same(in_pieces, at_once)
+
+
+def test_source_in_parts_equals_all_at_once(model: Seq2Seq[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformer, "READ_AT_ONCE", 11)
+    src, src_mask = random_source(7, 5)
+    tgt = random_ids(7, 3)
+    assert_same(model.decode(tgt, model.encode(src, src_mask)), model(src, src_mask, tgt))
+
+
+def test_parts_are_no_longer_than_their_longest_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformer, "READ_AT_ONCE", 11)
+    model, read = make_model(PAPER), []
+    assert isinstance(model.source_embedding, nn.Module)
+    model.source_embedding.register_forward_hook(lambda _, seen, __: read.append(tuple(seen[0].shape)))
+    src, src_mask = random_source(7, 5)  # of 5, 4, 3, 2, 1, 5 and 4 words
+    model.encode(src, src_mask)
+    assert read == [(3, 5), (3, 5), (1, 4)]
+    read.clear()
+    model.encode(src[1:5], src_mask[1:5])
+    assert read == [(4, 4)]
 
 
 def test_batched_equals_alone(model: Seq2Seq[Any]) -> None:

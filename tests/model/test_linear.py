@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.testing import assert_close
 
@@ -281,10 +282,25 @@ def test_packed_weights_give_the_same_products(bias: bool, monkeypatch: pytest.M
         with torch.no_grad():
             assert_close(linear(x, rows), exact)
             linear.weight.mul_(2)  # noticed
-            assert_close(
-                linear(x, rows), torch.nn.functional.linear(x, linear.weight[rows], linear.bias[rows] if bias else None)
-            )
+            assert_close(linear(x, rows), F.linear(x, linear.weight[rows], linear.bias[rows] if bias else None))
         assert linear(x, rows).requires_grad  # which the packed ones cannot have
+
+
+@pytest.mark.parametrize("then", [F.relu, F.gelu, None])
+def test_what_follows_a_product_is_the_same_however_it_is_computed(
+    then: Callable[[Tensor], Tensor] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PACKED_FROM", 1)
+    linear, x = make_linear(True, torch.float32), torch.randn(2, 7, INPUTS)
+    plain = linear(x)
+    assert plain.min() < 0
+    expected = plain if then is None else then(plain)
+    assert_close(linear(x, then=then), expected)
+    pack(linear)
+    with torch.no_grad():
+        assert_close(linear(x, then=then), expected)
+    multiply_in(linear, torch.bfloat16)
+    assert_close(linear(x, then=then).float(), expected, rtol=0.02, atol=0.05)
 
 
 @pytest.mark.parametrize(("rows", "packed_for_one", "calls"), [(1, 10**9, 0), (1, 1, 1), (2, 10**9, 1)])

@@ -126,17 +126,17 @@ ABOUT = """# The same minutes of training, on the same pairs
 Written by `python -m benchmarks.equal_minutes`: two cores, sizes of `tiny`, beam 5, the first 1,000 lines of the test
 set. BLEU, chrF and exact match are better when higher, the error rate (of words, Chinese characters or phonemes) when
 lower."""
-HEADER = "| task | system | minutes | seed | BLEU | chrF | error rate | exact match |\n" + "|---" * 8 + "|"
+HEADER = "| task | system | minutes | seed | BLEU | chrF | error rate | exact match | CPU |\n" + "|---" * 9 + "|"
 
 
 def page(runs: list[dict[str, Any]]) -> str:
     order = [race.task for race in RACES]
     rows = [
         f"| {run['task']} | {run['system']} | {run['minutes']:g} | {run['seed']} | {run['bleu']:.1f} "
-        f"| {run['chrf']:.1f} | {run['error_rate']:.1f} | {100 * run['exact_match']:.1f} |"
+        f"| {run['chrf']:.1f} | {run['error_rate']:.1f} | {100 * run['exact_match']:.1f} | {run['machine']['cpu']} |"
         for run in sorted(runs, key=lambda run: (order.index(run["task"]), run["minutes"], run["seed"], run["system"]))
     ]
-    machine = ", ".join(f"{name} {value}" for name, value in runs[-1]["machine"].items())
+    machine = "The last run: " + ", ".join(f"{name} {value}" for name, value in runs[-1]["machine"].items())
     return "\n\n".join([ABOUT, "\n".join([HEADER, *rows]), f"{machine}."]) + "\n"
 
 

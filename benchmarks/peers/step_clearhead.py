@@ -8,6 +8,7 @@ import torch
 from benchmarks.peers import Sizes, serve_steps
 from clearhead.data.batching import make_batch
 from clearhead.data.tokenizer import SPECIALS
+from clearhead.engines.memory import ALL, keep_memory
 from clearhead.model import TransformerOptions
 from clearhead.model.linear import multiply_in
 from clearhead.model.transformer import Transformer
@@ -17,6 +18,7 @@ if __name__ == "__main__":
     sizes = Sizes(**json.loads(sys.argv[1]))
     torch.manual_seed(1)
     torch.set_num_threads(sizes.threads)
+    keep_memory(ALL)  # as `clearhead train` does
     options = TransformerOptions(
         sizes.vocabulary,
         sizes.vocabulary,

@@ -1,14 +1,15 @@
-"""Memory that a search needs again at once stays with the process."""
+"""Memory that is needed again at once stays with the process."""
 
 import contextlib
 import ctypes
 
-KEPT_BLOCK, KEPT = 32 << 20, 512 << 20  # bytes: freed blocks up to this size, and so many in all, are kept
+BLOCK = 32 << 20  # bytes: freed blocks up to this size are kept; malloc takes no larger limit
+KEPT, ALL = 512 << 20, (1 << 31) - 1  # so many bytes of them, or as many as malloc can be told
 
 
-def keep_memory() -> None:
-    """Where malloc is glibc's: a twentieth of a search's time went into giving back and fetching the same pages."""
+def keep_memory(most: int = KEPT) -> None:
+    """Where malloc is glibc's: a twentieth of a search's or a step's time went into fetching the same pages again."""
     with contextlib.suppress(OSError, AttributeError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(-3, KEPT_BLOCK)  # M_MMAP_THRESHOLD
-        mallopt(-1, KEPT)  # M_TRIM_THRESHOLD
+        mallopt(-3, BLOCK)  # M_MMAP_THRESHOLD
+        mallopt(-1, most)  # M_TRIM_THRESHOLD

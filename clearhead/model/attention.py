@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from .linear import Linear
 
+FEW_SENTENCES = 16
+
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     """softmax(q·kᵀ·scale) over the positions that the mask lets be seen; each row sums to one."""
@@ -28,7 +30,8 @@ def causal_mask(length: int, past: int = 0, device: torch.device | None = None) 
 class ScaledDotProduct(nn.Module):
     """Paper 3.2.1: softmax(q·kᵀ·scale)·v on the fused kernel, which never stores the weights.
 
-    For a single query, as in a step of a search, there is nothing to be saved, and plain products are faster.
+    For a single query in each of many sentences, as in a step of a search, there is nothing to be saved, and plain
+    products are faster; for few sentences they are more calls.
 
     It has no parameters, and it is the one place to hook: whoever wants the weights recomputes them from
     (q, k, v, mask) with `attention_weights`.
@@ -39,7 +42,7 @@ class ScaledDotProduct(nn.Module):
         self.scale = scale
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        if q.shape[2] == 1:
+        if q.shape[2] == 1 and len(q) > FEW_SENTENCES:
             return attention_weights(q, k, mask, self.scale) @ v  # (B, H, 1, K)
         return F.scaled_dot_product_attention(q, k, v, mask, scale=self.scale)  # (B, H, T, K)
 

@@ -23,6 +23,7 @@ from clearhead.checkpoint.weights import NonFinite, load_weights
 from clearhead.data.batching import epoch_batches
 from clearhead.data.prepare import Prepared
 from clearhead.decoding import DecodingOptions
+from clearhead.engines.memory import ALL, keep_memory
 from clearhead.errors import DISK, DIVERGED, INTERRUPTED, TERMINATED, TRY_AGAIN, USAGE, UserError, warning_line
 from clearhead.failpoint import failpoint
 from clearhead.model import build
@@ -54,6 +55,7 @@ class Trainer:
         self.options = settings.training
         self.device = pick_device()
         torch.set_num_threads(plan.threads)
+        keep_memory(ALL)  # every step needs as much as the last one
         torch.manual_seed(self.options.seed)
         self.model = build(settings.model).to(self.device)
         multiply_in(self.model, getattr(torch, plan.precision))

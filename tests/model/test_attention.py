@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from clearhead.model import attention as in_attention
 from clearhead.model.attention import Cache, MultiHeadAttention, ScaledDotProduct, attention_weights, causal_mask
 from tests.samples import PAPER, make_model, random_ids, random_source
 
@@ -39,7 +40,11 @@ def test_fused_kernel_equals_the_formula(mask_shape: tuple[int, ...] | None, sca
 
 
 @pytest.mark.parametrize("mask_shape", [None, (T, S), (B, 1, 1, S), (B, 1, T, S), (B, H, T, S)], ids=str)
-def test_queries_one_by_one_equal_all_at_once(mask_shape: tuple[int, ...] | None) -> None:
+@pytest.mark.parametrize("few", [B - 1, B], ids=["many", "few"])
+def test_queries_one_by_one_equal_all_at_once(
+    mask_shape: tuple[int, ...] | None, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_attention, "FEW_SENTENCES", few)
     q, k, v = torch.randn(B, H, T, K), torch.randn(B, H, S, K), torch.randn(B, H, S, K)
     mask = None if mask_shape is None else random_mask(*mask_shape)
     masks = [mask] * T if mask is None or mask.shape[-2] == 1 else mask.split(1, dim=-2)

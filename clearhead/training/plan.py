@@ -18,6 +18,7 @@ from clearhead.checkpoint.model_folder import KINDS
 from clearhead.data.batching import epoch_batches
 from clearhead.data.prepare import Prepared
 from clearhead.data.readers import READERS
+from clearhead.engines.memory import ALL, keep_memory
 from clearhead.model import SIZES, ModelOptions, RNNOptions, TransformerOptions, build
 from clearhead.model.linear import multiply_in
 from clearhead.options import from_dict
@@ -291,6 +292,7 @@ def _time_steps(settings: Settings, prepared: Prepared, precision: str, processe
     """Seconds of one process's share of an update, on batches from all over the corpus."""
     training = settings.training
     torch.set_num_threads(threads)
+    keep_memory(ALL)  # as the run will
     state = torch.get_rng_state()
     device = pick_device()
     model = build(settings.model).to(device)

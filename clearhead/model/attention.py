@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .linear import Linear
 
-FEW_SENTENCES = 16
+FEW_SENTENCES = 16  # for which one call of the fused kernel takes less time than six plain ones
 
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None, scale: float) -> Tensor:

@@ -228,9 +228,9 @@ class Transformer(nn.Module):
         neighbours, and what is computed stays in the CPU's cache.
         """
         self.source_embedding.check(src, src_mask)
-        if self.training or torch.is_grad_enabled() or src.device.type != "cpu":
+        if self.training or torch.is_grad_enabled():
             return self._encode(src, src_mask)
-        parts = max(1, src_mask.numel() // READ_AT_ONCE)
+        parts = max(1, src_mask.numel() // READ_AT_ONCE) if src.device.type == "cpu" else 1
         return DecoderState.join(
             [self._encode(*_cut(*part)) for part in zip(src.chunk(parts), src_mask.chunk(parts), strict=True)]
         )

@@ -28,4 +28,5 @@ def faults(how: str) -> int:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="malloc is another one here")
 def test_kept_memory_is_not_fetched_again() -> None:
-    assert faults("kept") < 100 < 10_000 < faults("given back")
+    """By pages of whatever size: huge ones are fetched five hundred times less often."""
+    assert 10 * faults("kept") < faults("given back")

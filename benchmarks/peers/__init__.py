@@ -92,6 +92,13 @@ class Training:
         named = Sizes(**json.loads(sizes[0])) if sizes else TINY
         return cls(Path(corpus), float(minutes), int(seed), folder, named)
 
+    def updates(self, train: Callable[[int], object]) -> int:
+        """How many fit into the minutes. A run that was interrupted keeps the number, whoever else is at work then."""
+        file = self.out / "updates.txt"
+        if not file.exists():
+            file.write_text(f"{updates_for(self.minutes, train)}\n", encoding="utf-8")
+        return int(file.read_text(encoding="utf-8"))
+
 
 # -- what a peer's script ends with ------------------------------------------------------------------------------------
 

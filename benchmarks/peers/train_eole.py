@@ -17,7 +17,7 @@ from eole.train_single import main as train  # type: ignore[import-not-found]
 from eole.trainer import Trainer
 from sentencepiece import SentencePieceProcessor
 
-from benchmarks.peers import MORE, Pace, Training, updates_for
+from benchmarks.peers import MORE, Pace, Training
 from benchmarks.peers.eole_options import prediction_options, training_options, write_vocabulary
 
 TOKENS, PEAK = 2048, 1e-3
@@ -58,7 +58,7 @@ if __name__ == "__main__":
         try_out(MORE)
         pace.write(asked.out)
         sys.exit()
-    updates = updates_for(asked.minutes, try_out)
+    updates = asked.updates(try_out)
     started = time.perf_counter()
     try_out(updates)
     print(f"trained for {(time.perf_counter() - started) / 60:.1f} minutes", file=sys.stderr)

@@ -16,7 +16,7 @@ from joeynmt.prediction import test  # type: ignore[import-not-found]
 from joeynmt.training import TrainManager, train
 from sentencepiece import SentencePieceProcessor
 
-from benchmarks.peers import MORE, Pace, Sizes, Training, updates_for
+from benchmarks.peers import MORE, Pace, Sizes, Training
 
 TOKENS, RATE = 2048, 1e-3
 FEW = 5  # lines of validation, which it translates at the end of every run: how long that takes depends on what it says
@@ -41,7 +41,7 @@ def side(corpus: Path, out: Path, language: str) -> dict[str, Any]:
 def configuration(asked: Training, updates: int) -> dict[str, Any]:
     corpus, out, sizes = asked.corpus, asked.out, asked.sizes
     folder = out / f"{updates}"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     return {
         "name": "equal-minutes", "joeynmt_version": "2.3.0", "model_dir": str(folder), "use_cuda": False, "fp16": False,
         "random_seed": asked.seed,
@@ -100,7 +100,7 @@ if __name__ == "__main__":
         try_out(MORE)
         pace.write(asked.out)
         sys.exit()
-    config = configuration(asked, updates_for(asked.minutes, try_out))
+    config = configuration(asked, asked.updates(try_out))
     started = time.perf_counter()
     train(rank=0, world_size=0, cfg=config, skip_test=True)
     print(f"trained for {(time.perf_counter() - started) / 60:.1f} minutes", file=sys.stderr)

@@ -23,7 +23,7 @@ from transformers import (
     set_seed,
 )
 
-from benchmarks.peers import MORE, Pace, Sizes, Training, in_batches, updates_for
+from benchmarks.peers import MORE, Pace, Sizes, Training, in_batches
 
 PAD, EOS = 0, 2
 IGNORED = -100  # a label that does not count
@@ -104,7 +104,7 @@ if __name__ == "__main__":
     if not asked.minutes:
         try_out(MORE).write(asked.out)
         sys.exit()
-    steps = updates_for(asked.minutes, try_out)
+    steps = asked.updates(try_out)
     started = time.perf_counter()
     set_seed(asked.seed)
     model = make_model(asked.sizes, len(processor))

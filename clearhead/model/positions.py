@@ -36,10 +36,9 @@ def sinusoidal_half(positions: Tensor, width: int) -> Tensor:
 
 
 def rotate(x: Tensor, turns: Tensor) -> Tensor:
-    """Turn each pair of neighbouring channels of x (B, H, T, K) by its angle in (T, K/2)."""
-    even, odd = x.unflatten(-1, (-1, 2)).unbind(-1)
-    cos, sin = turns.cos().to(x.dtype), turns.sin().to(x.dtype)
-    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
+    """Turn each pair of neighbouring channels of x (B, H, T, K) by its angle in (T, K/2): as one complex number."""
+    pairs = torch.view_as_complex((x if x.dtype == torch.float64 else x.float()).unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(turns), turns)).flatten(-2).to(x.dtype)
 
 
 class Learned(nn.Module):

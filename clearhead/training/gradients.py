@@ -13,7 +13,7 @@ from torch import Tensor
 from clearhead.checkpoint.model import Model
 from clearhead.data.batching import Batch, make_batch, share
 from clearhead.data.features import Source
-from clearhead.data.masking import hide_parts
+from clearhead.data.masking import hide_parts, hide_words
 from clearhead.data.prepare import Prepared
 from clearhead.errors import INTERRUPTED, TERMINATED
 from clearhead.failpoint import failpoint
@@ -92,18 +92,22 @@ class Gradients:
         return int(np.maximum(*(lengths[rows] for lengths in self._lengths)).max()) + 1
 
     def _batch(self, rows: np.ndarray, epoch: int) -> Batch:
+        """With all that the options hide of it; words by torch's seed, which is that of the step."""
+        return hide_words(self._whole_batch(rows, epoch), self._settings.data.word_dropout).to(self._device)
+
+    def _whole_batch(self, rows: np.ndarray, epoch: int) -> Batch:
         prepared, rate = self._prepared, self._settings.data.subword_dropout
         if prepared.source.scale is not None:
-            return self._masked(rows, epoch).to(self._device)
+            return self._masked(rows, epoch)
         if not rate:
-            return pairs_of(prepared, rows).to(self._device)
+            return pairs_of(prepared, rows)
         pairs: list[tuple[Source, list[int]]] = []
         for row in map(int, rows):
             seed = _mix(self._settings.training.seed, epoch, row)
             sides = (prepared.source, prepared.source_tokenizer), (prepared.target, prepared.target_tokenizer)
             source, target = (tok.encode_with_dropout(side.string(row), rate, seed) for side, tok in sides)
             pairs.append((source, target))
-        return make_batch(pairs).to(self._device)
+        return make_batch(pairs)
 
     def _masked(self, rows: np.ndarray, epoch: int) -> Batch:
         """Features, parts of which are hidden: which ones depends on the seed, the epoch and the pair alone."""
@@ -118,8 +122,7 @@ class Gradients:
         """Sum the gradients and losses of all processes."""
         word = torch.tensor([float(loss), real_tokens, told == TERMINATED, told == INTERRUPTED], dtype=torch.float64)
         self._team.add_up(word)
-        if self._team.size > 1:
-            self._add_up_gradients()
+        add_up_gradients(self._model, self._team)
         code = TERMINATED if word[2] else INTERRUPTED if word[3] else 0
         if int(word[1]) == tokens:
             return float(word[0]), code
@@ -129,16 +132,20 @@ class Gradients:
                 parameter.grad *= correction
         return float(word[0]) * correction, code
 
-    def _add_up_gradients(self) -> None:
-        parameters = list(self._model.parameters())
-        for parameter in parameters:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        flat = torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
-        self._team.add_up(flat)
-        for parameter, piece in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
-            assert parameter.grad is not None
-            parameter.grad.copy_(piece.view_as(parameter))
+
+def add_up_gradients(model: Model, team: Team) -> None:
+    """Those of all processes; a parameter that has none has nothing to add."""
+    if team.size == 1:
+        return
+    parameters = list(model.parameters())
+    for parameter in parameters:
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    flat = torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
+    team.add_up(flat)
+    for parameter, piece in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+        assert parameter.grad is not None
+        parameter.grad.copy_(piece.view_as(parameter))
 
 
 class OutOfMemory(Exception):  # noqa: N818 (it reads as what it is)

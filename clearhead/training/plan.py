@@ -12,23 +12,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from clearhead.checkpoint.model_folder import KINDS
 from clearhead.data.batching import epoch_batches
 from clearhead.data.prepare import Prepared
 from clearhead.data.readers import READERS
-from clearhead.engines.memory import ALL, keep_memory
 from clearhead.model import SIZES, ModelOptions, RNNOptions, TransformerOptions, build
-from clearhead.model.linear import multiply_in
 from clearhead.options import from_dict
-from clearhead.versions import has_bfloat16
 
-from .distributed import Team
 from .loss import LOGITS_PER_CHUNK
 from .options import TrainingOptions
+from .rehearsal import fastest, together
 from .settings import Request, Settings, kind_of
-from .step import make_optimizer, pairs_of, pick_device, update
+from .validation import translated_at_the_end
 
 
 @dataclass(frozen=True)
@@ -52,9 +48,15 @@ TABLE = [
     Fitting(500_000, "small", 0.1, 2e-3, 1000, 15, 4096, "muon"),
     Fitting(math.inf, "base", 0.1, 7e-4, 4000, 5, 6144, "adam"),
 ]
-NORM = "pre"  # instead of the presets' "post": it needs no long warm-up and is far ahead in the first minutes
+# Instead of the presets', which are the paper's, where the norm is not said: no long warm-up is needed, and in the
+# first minutes such a model is far ahead (benchmarks/LOG.md).
+LEARNS_SOON = {"norm": "pre", "positions": "rotary"}
 FEW_EPOCHS, LITTLE_DROPOUT = 8, 0.1  # what is seen so seldom is not learned by heart
+FEWEST_STEPS = 50
 ENOUGH_STEPS = 1500  # where a time allows fewer, the next smaller model gets it; a judgement, not yet measured
+VALIDATIONS = 12  # in a run
+STARTING, SAVING = 5.0, 0.5  # seconds: until processes are at work; of a checkpoint
+SURE = 0.97  # of the time that is left for steps: the machine may be slower later
 
 
 @dataclass(frozen=True)
@@ -97,13 +99,6 @@ class Plan:
         if isinstance(model, TransformerOptions) and model.norm == "none":
             rows.append('note        without normalisation deep stacks train badly; model.norm = "post" or "pre" helps')
         return rows
-
-
-class _Rehearsal(Team):
-    """One process of several, whose others are not there."""
-
-    def add_up(self, tensor: Tensor) -> None:
-        pass
 
 
 def vocabularies(settings: Settings) -> str:
@@ -165,16 +160,22 @@ def _resolve(request: Request, prepared: Prepared, row: Fitting) -> Settings:
     )
 
 
-def make_plan(request: Request, prepared: Prepared) -> tuple[Settings, Plan, Fitting]:
-    """Resolve the options, measure what is still open, and settle it; also the row of the table that was used."""
+def make_plan(request: Request, prepared: Prepared, started: float | None = None) -> tuple[Settings, Plan, Fitting]:
+    """Resolve the options, measure what is still open, and settle it; also the row of the table that was used.
+
+    `started` is when the run's minutes began, by the clock of perf_counter; none: now.
+    """
+    started = time.perf_counter() if started is None else started
     steps = 0
     for row in _rows(request, len(prepared)):
         settings = _resolve(request, prepared, row)
-        training = settings.training
-        precision, processes, threads, seconds = _measure(settings, prepared)
+        training, seconds = fastest(settings, prepared)
+        settings = replace(settings, training=training)
         if training.minutes is None:
             break
-        steps = max(50, int(training.minutes * 60 * 0.78 / seconds))  # the rest goes to validation and saving
+        seconds = together(settings, prepared) or seconds
+        left = training.minutes * 60 - (time.perf_counter() - started)
+        steps = max(FEWEST_STEPS, int((left - _beside_steps(settings, prepared, seconds)) * SURE / seconds))
         if steps >= ENOUGH_STEPS:
             break
     if training.minutes is not None:
@@ -186,7 +187,6 @@ def make_plan(request: Request, prepared: Prepared) -> tuple[Settings, Plan, Fit
         if few and "dropout" not in request.model:
             settings = replace(settings, model=replace(settings.model, dropout=LITTLE_DROPOUT))
     parameters = _count(settings.model)
-    training = replace(training, precision=precision, processes=processes, threads=threads)
     settings = _fit_memory(replace(settings, training=training), parameters)
     batches = _batches(prepared, training)
     plan = Plan(
@@ -199,17 +199,34 @@ def make_plan(request: Request, prepared: Prepared) -> tuple[Settings, Plan, Fit
         tokens_per_batch=_tokens(training),
         batches_per_epoch=len(batches),
         steps=training.steps or 0,
-        precision=precision,
-        processes=processes,
-        threads=threads,
+        precision=training.precision,
+        processes=training.processes or 1,
+        threads=training.threads or 1,
         seconds_per_step=seconds,
         memory_mib=round(_memory(settings, parameters) / 2**20),
     )
     return settings, plan, row
 
 
+def _beside_steps(settings: Settings, prepared: Prepared, seconds: float) -> float:
+    """What a run of so many seconds a step spends on other things: validations, saving, and the model at the end.
+
+    A forward pass costs a third of a step, a word that is said greedily as much as one that is trained on, and with a
+    beam so many times that: roughly, on the CPU, by the speeds in benchmarks/RESULTS.md.
+    """
+    training = settings.training
+    tokens = int((prepared.target.ids.lengths + 1).sum(dtype=np.int64))
+    per_token = seconds * len(_batches(prepared, training)) / tokens
+    lengths = prepared.valid_target.ids.lengths + 1
+    read, said = float(lengths.sum()), float(lengths.mean())
+    pairs, last = (min(n, len(lengths)) for n in (training.decode_pairs, translated_at_the_end(training)))
+    once = per_token * (read / 3 + pairs * said) + SAVING
+    end = per_token * (2 * read / 3 + last * said * settings.decoding.beam) + SAVING
+    return STARTING + VALIDATIONS * once + end
+
+
 def _intervals(steps: int) -> dict[str, int]:
-    every = max(50, min(1000, -(-steps // 12)))
+    every = max(50, min(1000, -(-steps // VALIDATIONS)))
     return {"validate_every": every, "save_every": every}
 
 
@@ -219,8 +236,8 @@ def _model_options(request: Request, preset: str, row: Fitting, prepared: Prepar
     base = SIZES[preset]
     source_words, target_words = prepared.facts["vocabularies"]
     facts: dict[str, Any] = {"source_vocabulary": source_words, "target_vocabulary": target_words}
-    if isinstance(base, TransformerOptions) and base.norm == "post":
-        facts["norm"] = NORM
+    if isinstance(base, TransformerOptions) and base.norm == "post" and "norm" not in request.model:
+        facts |= LEARNS_SOON
     if prepared.source.scale is not None:
         strides = READERS[request.data.task].strides
         facts |= {"features": prepared.source.scale.features, "strides": strides, "tied": "target"}
@@ -262,53 +279,3 @@ def _fit_memory(settings: Settings, parameters: int) -> Settings:
         smaller = replace(settings.training, micro_tokens=settings.training.micro_tokens // 2)
         settings = replace(settings, training=smaller)
     return settings
-
-
-def _measure(settings: Settings, prepared: Prepared) -> tuple[str, int, int, float]:
-    """Precision, processes, threads of each, and seconds per step: as told, else the fastest of what is tried."""
-    training = settings.training
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    precisions = [training.precision]
-    if training.precision == "auto":
-        precisions = ["float32", "bfloat16"] if has_bfloat16() else ["float32"]
-    layouts = {(1, cores), (cores, 1)} if pick_device() == "cpu" else {(1, cores)}
-    if training.processes is not None:
-        layouts = {(training.processes, training.threads or max(1, cores // training.processes))}
-    elif training.threads is not None:
-        layouts = {(1, training.threads)}
-    tried = {}
-    before = torch.get_num_threads()
-    for precision in precisions:
-        for processes, threads in sorted(layouts):
-            seconds = _time_steps(settings, prepared, precision, processes, threads)
-            # A second process must earn its start, its memory and the exchange of gradients.
-            tried[precision, processes, threads] = seconds * (1.15 if processes > 1 else 1.0)
-    torch.set_num_threads(before)
-    best = min(tried, key=lambda choice: tried[choice])
-    return *best, tried[best]
-
-
-def _time_steps(settings: Settings, prepared: Prepared, precision: str, processes: int, threads: int) -> float:
-    """Seconds of one process's share of an update, on batches from all over the corpus."""
-    training = settings.training
-    torch.set_num_threads(threads)
-    keep_memory(ALL)  # as the run will
-    state = torch.get_rng_state()
-    device = pick_device()
-    model = build(settings.model).to(device)
-    multiply_in(model, getattr(torch, precision))
-    optimizer = make_optimizer(model, training, _Rehearsal(0, processes))
-    batches = _batches(prepared, training)
-    picked = [batches[i * len(batches) // 3] for i in range(3)]
-    smoothing, agreement, late = training.label_smoothing, training.agreement, training.agreement_from
-    total = 0.0
-    for weight, share in [(0.0, late), (agreement, 1 - late)] if agreement else [(0.0, 1.0)]:
-        seconds = []
-        for rows in [picked[0], *picked]:
-            pairs = pairs_of(prepared, rows[::processes]).to(device)
-            started = time.perf_counter()
-            float(update(model, [pairs], optimizer, 0.0, smoothing, weight))
-            seconds.append(time.perf_counter() - started)
-        total += share * float(np.mean(seconds[1:]))  # the first is slow
-    torch.set_rng_state(state)
-    return total

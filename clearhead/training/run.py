@@ -9,6 +9,7 @@ import math
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
@@ -49,16 +50,13 @@ from .product import write_model
 from .report import Log, loss_curve, model_card, say, write_text
 from .settings import Request, Settings, differences, from_toml, kind_of, to_toml
 from .step import pick_device
-from .validation import Sample, calibrate, translate_validation, validation_loss
+from .validation import Sample, calibrate, translate_validation, translated_at_the_end, validation_loss
 from .vocabulary import target_words
 
 # Options that may change between the calls of one run: they do not change what a step computes (micro_tokens only in
 # the last digits, and whoever ran out of memory must be able to lower it).
 NOT_THE_STEP = "steps minutes patience samples grace collective_timeout average keep_best decode_pairs save_every"
 MAY_CHANGE = {f"training.{name}" for name in (*NOT_THE_STEP.split(), "micro_tokens", "tensorboard")} | {"data.example"}
-# Validation pairs translated at the end, for the scores and for their calibration: so many times those of each
-# validation, which keeps the cost in proportion and does not depend on the machine, but no more than are of use.
-CALIBRATED, MOST_CALIBRATED = 5, 1000
 LOOKED_AT, NATURAL = 1000, 0.01  # validation pairs; a share of repetitive targets above which they are no accident
 
 
@@ -154,13 +152,14 @@ def _begin(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
         raise UserError(
             "NO_DATA", f"{out} is a new run and needs --train SOURCE TARGET, two files of one sentence per line", USAGE
         )
+    started = time.perf_counter()
     say(out, f"run folder  {out}")
     if request.init_from:
         request = _like_its_model(request, find_model(request.init_from))
     prepared = _prepare(request)
     for line in prepared.facts["report_lines"]:
         say(out, f"data        {line}")
-    settings, plan, row = _options_errors(lambda: make_plan(request, prepared))
+    settings, plan, row = _options_errors(lambda: make_plan(request, prepared, started))
     for line in [*table_lines(row), *plan.lines(settings)]:
         say(out, line)
     require_space(out, int(2.2 * 3 * 4 * plan.parameters))  # weights and Adam's two, and the checkpoint before
@@ -290,7 +289,7 @@ def _finish(out: Path, settings: Settings, plan: Plan, prepared: Prepared, comma
         losses[name] = validation_loss(model, prepared, Team(), device)
     chosen = min(losses, key=lambda name: losses[name])
     load_tensors(model, average([checkpoint_folder(out, step) for step in candidates[chosen]]))
-    pairs = min(CALIBRATED * max(settings.training.decode_pairs, 1), MOST_CALIBRATED)
+    pairs = translated_at_the_end(settings.training)
     say(out, f"finishing   translating {min(pairs, len(prepared.valid_source.ids)):,} validation pairs")
     said = target_words(prepared, settings).said(settings.model.target_vocabulary)
     scores, samples = translate_validation(model, prepared, Team(), device, settings.decoding, pairs, said)

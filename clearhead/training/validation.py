@@ -17,7 +17,11 @@ from clearhead.model import Seq2Seq
 
 from .distributed import Team
 from .loss import batch_loss
+from .options import TrainingOptions
 
+# Pairs translated at the end, for the scores and for their calibration: so many times those of each validation, which
+# keeps the cost in proportion and does not depend on the machine, but no more than are of use.
+CALIBRATED, MOST_CALIBRATED = 5, 1000
 SPARE = 10  # tokens that a transcript may have more than the longest one that is trained on
 MOST_GIVEN = 24  # tokens of a text that is to be continued
 
@@ -52,6 +56,11 @@ def validation_loss(model: Seq2Seq, prepared: Prepared, team: Team, device: str)
         total += torch.tensor([float(batch_loss(model, batch, 0.0, 1)), batch.tokens], dtype=torch.float64)
     team.add_up(total)
     return float(total[0] / total[1])
+
+
+def translated_at_the_end(options: TrainingOptions) -> int:
+    """Validation pairs, if there are so many."""
+    return min(CALIBRATED * max(options.decode_pairs, 1), MOST_CALIBRATED)
 
 
 def translate_validation(

@@ -136,6 +136,17 @@ def test_updates_fill_the_minutes_that_the_start_leaves(monkeypatch: pytest.Monk
     assert updates_for(0.1, train) == 1
 
 
+def test_an_interrupted_run_keeps_its_updates(tmp_path: Path) -> None:
+    asked = Training(tmp_path, 0.001, 1, tmp_path)
+    assert asked.updates(lambda _: time.sleep(0.01)) == 1
+    (tmp_path / "updates.txt").write_text("17\n", encoding="utf-8")
+
+    def train(_: int) -> None:
+        raise AssertionError("it is not timed again")
+
+    assert asked.updates(train) == 17
+
+
 def test_the_pace_is_that_of_the_updates_after_the_first_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([10.0] * FEW + [11.0, 13.0])
     monkeypatch.setattr(time, "perf_counter", lambda: next(times))

@@ -50,10 +50,12 @@ def test_a_step_is_one_linear_map_everywhere(distance: int) -> None:
     assert_close(sinusoidal(positions + distance, width), sinusoidal(positions, width) @ step, rtol=0, atol=2e-5)
 
 
-def test_rotation_is_a_product_of_complex_numbers() -> None:
-    x, turns = torch.randn(2, 3, 5, 14), angles(torch.arange(5), 14)
-    turned = torch.view_as_complex(x.unflatten(-1, (7, 2))) * torch.exp(1j * turns)
-    assert_close(rotate(x, turns), torch.view_as_real(turned).flatten(-2))
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+def test_rotation_turns_each_pair_by_its_angle(kind: torch.dtype) -> None:
+    x, turns = torch.randn(2, 3, 5, 14).to(kind), angles(torch.arange(5), 14)
+    cos, sin, (even, odd) = turns.cos(), turns.sin(), x.double().unflatten(-1, (7, 2)).unbind(-1)
+    turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
+    assert_close(rotate(x, turns), turned.to(kind))
 
 
 def test_rotated_scores_depend_on_the_distance_only() -> None:

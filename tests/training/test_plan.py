@@ -1,18 +1,22 @@
 """Which row of the table of defaults a run gets."""
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from clearhead.data.prepare import Prepared, prepare
-from clearhead.training import plan
+from clearhead.training import plan, rehearsal
 from clearhead.training.options import TrainingOptions
-from clearhead.training.plan import ENOUGH_STEPS, TABLE, Fitting, make_plan
+from clearhead.training.plan import ENOUGH_STEPS, STARTING, SURE, TABLE, Fitting, _beside_steps, make_plan
 from clearhead.training.settings import Request, Settings
 
 from .toy import Toy
 
+BESIDE = 7.0  # seconds of a run that are not steps
 SECONDS = {128: 0.2, 256: 1.0, 512: 10.0}  # per step, by the model's width
 
 
@@ -28,10 +32,42 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepared:
     def seconds(settings: Settings, *_: Any) -> float:
         return SECONDS[settings.model.width]
 
-    monkeypatch.setattr(plan, "_time_steps", seconds)
+    monkeypatch.setattr(rehearsal, "time_steps", seconds)
+    monkeypatch.setattr(plan, "_beside_steps", lambda *_: BESIDE)
     toy = Toy(tmp_path).write()
     request = Request(toy.files[:2])
     return prepare(toy.files[:2], toy.files[2:], request.data, 1, tmp_path / "cache", lambda *_: None)
+
+
+def test_what_comes_before_the_plan_is_part_of_the_minutes(prepared: Prepared) -> None:
+    training = TrainingOptions(minutes=1, processes=1, threads=1)
+    request = Request([], preset="tiny", training=training)
+    steps = make_plan(request, prepared)[1].steps
+    later = make_plan(request, prepared, started=time.perf_counter() - 20)[1].steps
+    assert steps - later == pytest.approx(20 * SURE / SECONDS[128], abs=2)
+
+
+def test_what_is_not_a_step_grows_with_what_is_validated(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    settings, _, _ = make_plan(Request([], training=TrainingOptions(steps=7, processes=1, threads=1)), prepared)
+    training = settings.training
+
+    def seconds(pairs: int) -> float:
+        return _beside_steps(replace(settings, training=replace(training, decode_pairs=pairs)), prepared, 1.0)
+
+    assert STARTING < seconds(0) < seconds(2) < seconds(200) == seconds(300)  # there are eleven
+
+
+@pytest.mark.slow
+def test_processes_are_timed_together_where_minutes_count(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two real ones, which exchange their gradients; with steps alone nobody waits for that."""
+    monkeypatch.setattr(plan, "together", timed := Mock(wraps=rehearsal.together))
+    training = TrainingOptions(minutes=1, processes=2, threads=1)
+    found = make_plan(Request([], preset="tiny", training=training), prepared)[1]
+    assert timed.call_count == 1
+    assert found.seconds_per_step != SECONDS[128] * rehearsal.EARNED
+    make_plan(Request([], preset="tiny", training=replace(training, minutes=None, steps=7)), prepared)
+    assert timed.call_count == 1
 
 
 def presets(prepared: Prepared, minutes: float | None, preset: str | None = None) -> tuple[str, str]:
@@ -42,7 +78,8 @@ def presets(prepared: Prepared, minutes: float | None, preset: str | None = None
 
 
 def minutes_for(steps: int, width: int) -> float:
-    return steps * SECONDS[width] / 0.78 / 60 + 0.01
+    """That are enough for so many steps, but not for one more."""
+    return ((steps + 0.9) * SECONDS[width] / SURE + BESIDE) / 60
 
 
 def test_without_a_time_the_corpus_alone_decides(prepared: Prepared) -> None:

@@ -1,22 +1,13 @@
-"""What a model must do without in training: words of a text, stretches of time and bands of features of a recording.
+"""SpecAugment (Park et al. 2019): stretches of time and bands of features that a model must do without in training.
 
-Words (Gal & Ghahramani 2016; for translation Sennrich et al. 2016): each one that is read, in the source and in the
-target so far, may be an unknown one; what is to be said stays as it is.
-
-Stretches and bands (SpecAugment, Park et al. 2019): what is hidden gets the mean of all, which is 0 in scaled features.
-Their time warping is left out, as it is in most recipes that follow them: it costs most and brings least.
+What is hidden gets the mean of all, which is 0 in scaled features. Their time warping is left out, as it is in most
+recipes that follow them: it costs most and brings least.
 """
 
-from dataclasses import replace
-
 import numpy as np
-import torch
-from torch import Tensor
 
-from .batching import Batch
 from .features import Source
 from .options import DataOptions
-from .tokenizer import SPECIAL_PIECES, UNK
 
 MOST = 5  # a stretch of time is at most one part in so many of the whole
 
@@ -34,19 +25,6 @@ def hide_parts(features: Source, options: DataOptions, rng: np.random.Generator)
         start, end = _stretch(count, min(options.feature_mask_width, count - 1), rng)
         hidden[:, start:end] = 0
     return hidden
-
-
-def hide_words(batch: Batch, rate: float) -> Batch:
-    """The same batch with about this share of the words that are read hidden; which ones is up to torch's seed."""
-    if not rate:
-        return batch
-    is_text = not batch.src.is_floating_point()
-    return replace(batch, src=_hidden(batch.src, rate) if is_text else batch.src, tgt_in=_hidden(batch.tgt_in, rate))
-
-
-def _hidden(ids: Tensor, rate: float) -> Tensor:
-    is_word = ids >= len(SPECIAL_PIECES)
-    return ids.masked_fill((torch.rand(ids.shape) < rate) & is_word, UNK)
 
 
 def _stretch(length: int, longest: int, rng: np.random.Generator) -> tuple[int, int]:

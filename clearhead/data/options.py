@@ -18,7 +18,6 @@ class DataOptions:
     joint: bool = False  # one vocabulary for both sides; else the output layer has the target's words alone
     vocabulary: int | None = None  # words in each vocabulary; none given: from the corpus's size
     subword_dropout: float = 0.0  # rate at which merges are left out in training; bpe only
-    word_dropout: float = 0.0  # rate at which words that are read, of source and target, are hidden in training
     max_tokens: int = 256  # longer sources or targets are left out of training
     max_ratio: float = 9.0  # so are pairs of which one side has this many times the other's tokens
     max_dropped: float = 0.2  # more than this share of pairs left out is an error
@@ -41,9 +40,8 @@ class DataOptions:
             raise ValueError(f"tokenizer is {self.tokenizer!r}; expected one of {', '.join(TOKENIZERS)}")
         if self.vocabulary is not None and self.vocabulary < 8:
             raise ValueError(f"vocabulary is {self.vocabulary}; expected at least 8")
-        for name in ("subword_dropout", "word_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected a number from 0 up to, but not, 1")
+        if not 0 <= self.subword_dropout < 1:
+            raise ValueError(f"subword_dropout is {self.subword_dropout}; expected a number from 0 up to, but not, 1")
         if self.subword_dropout and self.tokenizer != "bpe":
             raise ValueError(f'subword_dropout works with tokenizer = "bpe", not {self.tokenizer!r}')
         if self.max_tokens < 2:

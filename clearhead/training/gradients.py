@@ -13,7 +13,7 @@ from torch import Tensor
 from clearhead.checkpoint.model import Model
 from clearhead.data.batching import Batch, make_batch, share
 from clearhead.data.features import Source
-from clearhead.data.masking import hide_parts, hide_words
+from clearhead.data.masking import hide_parts
 from clearhead.data.prepare import Prepared
 from clearhead.errors import INTERRUPTED, TERMINATED
 from clearhead.failpoint import failpoint
@@ -92,22 +92,18 @@ class Gradients:
         return int(np.maximum(*(lengths[rows] for lengths in self._lengths)).max()) + 1
 
     def _batch(self, rows: np.ndarray, epoch: int) -> Batch:
-        """With all that the options hide of it; words by torch's seed, which is that of the step."""
-        return hide_words(self._whole_batch(rows, epoch), self._settings.data.word_dropout).to(self._device)
-
-    def _whole_batch(self, rows: np.ndarray, epoch: int) -> Batch:
         prepared, rate = self._prepared, self._settings.data.subword_dropout
         if prepared.source.scale is not None:
-            return self._masked(rows, epoch)
+            return self._masked(rows, epoch).to(self._device)
         if not rate:
-            return pairs_of(prepared, rows)
+            return pairs_of(prepared, rows).to(self._device)
         pairs: list[tuple[Source, list[int]]] = []
         for row in map(int, rows):
             seed = _mix(self._settings.training.seed, epoch, row)
             sides = (prepared.source, prepared.source_tokenizer), (prepared.target, prepared.target_tokenizer)
             source, target = (tok.encode_with_dropout(side.string(row), rate, seed) for side, tok in sides)
             pairs.append((source, target))
-        return make_batch(pairs)
+        return make_batch(pairs).to(self._device)
 
     def _masked(self, rows: np.ndarray, epoch: int) -> Batch:
         """Features, parts of which are hidden: which ones depends on the seed, the epoch and the pair alone."""

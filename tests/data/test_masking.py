@@ -1,13 +1,10 @@
-"""What is hidden in training: as much as is asked for, whole stretches and single words, by random numbers alone."""
+"""What SpecAugment hides: as much as it may, whole stretches, and by the random numbers alone."""
 
 import numpy as np
 import pytest
-import torch
 
-from clearhead.data.batching import make_batch
-from clearhead.data.masking import hide_parts, hide_words
+from clearhead.data.masking import hide_parts
 from clearhead.data.options import DataOptions
-from clearhead.data.tokenizer import SPECIAL_PIECES, UNK
 from clearhead.options import from_dict
 
 FEATURES = np.random.default_rng(1).normal(1, 0.1, (53, 11)).astype(np.float32)
@@ -67,33 +64,3 @@ def test_options_that_mean_nothing_are_refused(name: str, value: int) -> None:
 def test_no_subwords_are_dropped_of_numbers() -> None:
     with pytest.raises(ValueError, match='not with task = "speech"'):
         DataOptions(task="speech", subword_dropout=0.1)
-
-
-def test_words_that_are_read_are_hidden_and_what_is_to_be_said_is_not() -> None:
-    words = list(range(len(SPECIAL_PIECES), 997))
-    batch = make_batch([(words, words[:53]), (words[:7], words)])
-    torch.manual_seed(3)
-    hidden = hide_words(batch, 0.3)
-    assert torch.equal(hidden.tgt_out, batch.tgt_out)
-    assert torch.equal(hidden.src_mask, batch.src_mask)
-    for before, after in ((batch.src, hidden.src), (batch.tgt_in, hidden.tgt_in)):
-        changed = before != after
-        assert (after[changed] == UNK).all()
-        assert (before[changed] >= len(SPECIAL_PIECES)).all()  # never the beginning, the end or padding
-        assert 0.25 < float(changed.sum()) / float((before >= len(SPECIAL_PIECES)).sum()) < 0.35
-    torch.manual_seed(3)
-    assert torch.equal(hide_words(batch, 0.3).src, hidden.src)
-    assert not torch.equal(hide_words(batch, 0.3).src, hidden.src)
-    assert hide_words(batch, 0.0) is batch
-
-
-def test_of_a_recording_only_words_of_the_target_are_hidden() -> None:
-    batch = make_batch([(FEATURES, list(range(len(SPECIAL_PIECES), 97)))])
-    hidden = hide_words(batch, 0.5)
-    assert torch.equal(hidden.src, batch.src)
-    assert (hidden.tgt_in == UNK).any()
-
-
-def test_a_rate_of_words_is_below_one() -> None:
-    with pytest.raises(ValueError, match=r"word_dropout is 1\.0; expected a number from 0 up to, but not, 1"):
-        DataOptions(word_dropout=1.0)

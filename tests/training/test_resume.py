@@ -26,7 +26,6 @@ VARIANTS = {
     "plain": (),
     "accumulation": ("training.micro_tokens=17",),
     "subword dropout": DROPOUT,
-    "word dropout": ("data.word_dropout=0.3",),
     "muon, then agreement": ("training.optimizer=muon", "training.agreement=3", "training.agreement_from=0.5"),
     "save never but at the end": (f"training.save_every={STEPS}", f"training.validate_every={STEPS}"),
 }

@@ -1,9 +1,10 @@
 """Clearhead and its peers trained for the same minutes on the same pairs, on several tasks and with two seeds.
 
-    python -m benchmarks.equal_minutes [--minutes 20] [--only TASK] [--system SYSTEM] [--out DIR]
+    python -m benchmarks.equal_minutes [--minutes 20] [--only TASK] [--system SYSTEM] [--seed SEED] [--out DIR]
 
 The systems take turns; what was measured before stays in EQUAL.json and is not done again, so it can be stopped at any
-time. A peer that cannot be installed or fails is said and left out.
+time. How many updates fit is settled at the start of each run and kept in its folder: a run that was stopped afterwards
+makes just as many, on however many cores. A peer that cannot be installed or fails is said and left out.
 """
 
 import argparse
@@ -65,9 +66,10 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--only", choices=[race.task for race in RACES])
     parser.add_argument("--system", choices=SYSTEMS)
+    parser.add_argument("--seed", type=int, choices=SEEDS)
     parser.add_argument("--out", type=Path, default=Path("run/equal"))
     arguments = parser.parse_args()
-    for seed, race, system in turns(arguments.only, arguments.system):
+    for seed, race, system in turns(arguments.only, arguments.system, arguments.seed):
         if (seed, race.task, system, arguments.minutes) in {key(found) for found in results()}:
             continue
         corpus = race.write(arguments.out.absolute() / race.task)
@@ -81,8 +83,8 @@ def main() -> None:
         record(race, system, seed, arguments.minutes, corpus, lines)
 
 
-def turns(task: str | None, only: str | None) -> Iterator[tuple[int, Race, str]]:
-    for seed in SEEDS:
+def turns(task: str | None, only: str | None, number: int | None) -> Iterator[tuple[int, Race, str]]:
+    for seed in SEEDS if number is None else (number,):
         for race in RACES:
             if task in (None, race.task):
                 yield from ((seed, race, system) for system in SYSTEMS if only in (None, system))

@@ -22,7 +22,7 @@ from clearhead.options import from_dict
 
 from .loss import LOGITS_PER_CHUNK
 from .options import TrainingOptions
-from .rehearsal import fastest, together
+from .rehearsal import fastest, precisely
 from .settings import Request, Settings, kind_of
 from .validation import translated_at_the_end
 
@@ -173,7 +173,7 @@ def make_plan(request: Request, prepared: Prepared, started: float | None = None
         settings = replace(settings, training=training)
         if training.minutes is None:
             break
-        seconds = together(settings, prepared) or seconds
+        seconds = precisely(settings, prepared, seconds)
         left = training.minutes * 60 - (time.perf_counter() - started)
         steps = max(FEWEST_STEPS, int((left - _beside_steps(settings, prepared, seconds)) * SURE / seconds))
         if steps >= ENOUGH_STEPS:

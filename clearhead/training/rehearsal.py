@@ -1,6 +1,6 @@
 """How long a step takes here: a few of them on real batches, before the run, by one process or by all of its team.
 
-python -m clearhead.training.rehearsal FOLDER PARENT   (one process of a team; `together` starts them)
+python -m clearhead.training.rehearsal FOLDER PARENT STEPS   (one process of a team; `precisely` starts them)
 """
 
 import os
@@ -30,6 +30,8 @@ from .settings import Settings, from_toml, to_toml
 from .step import backward, make_optimizer, pairs_of, pick_device, set_rate
 
 SETTINGS, PREPARED, SECONDS = "run.toml", "prepared.txt", "seconds.txt"
+FEW, MANY = 3, 24  # steps that are timed: enough to choose by; so many that short and long batches are among them
+PATIENCE = 8.0  # seconds for them
 EARNED = 1.15  # a second process must earn its start, its memory and the exchange of gradients
 
 
@@ -53,36 +55,47 @@ def fastest(settings: Settings, prepared: Prepared) -> tuple[TrainingOptions, fl
     elif training.threads is not None:
         layouts = {(1, training.threads)}
     tried = {}
-    before = torch.get_num_threads()
     for precision in precisions:
         for processes, threads in sorted(layouts):
             ways = replace(training, precision=precision, processes=processes, threads=threads)
             seconds = time_steps(replace(settings, training=ways), prepared, _OneOfMany(0, processes))
             tried[ways] = seconds * (EARNED if processes > 1 else 1.0)
-    torch.set_num_threads(before)
     best = min(tried, key=lambda ways: tried[ways])
     return best, tried[best]
 
 
-def together(settings: Settings, prepared: Prepared) -> float | None:
-    """Seconds per step of all processes at once, as they will share the machine; none where that can't be had."""
-    processes = settings.training.processes or 1
-    if processes == 1 or is_member():
-        return None
+def precisely(settings: Settings, prepared: Prepared, seconds: float) -> float:
+    """Seconds per step, of which `seconds` is an estimate, by more of them and by all processes at once.
+
+    How many they are is told before: processes that count by their own clocks would wait for each other in the end.
+    """
+    steps = max(FEW, min(MANY, int(PATIENCE / seconds)))
+    if settings.training.processes == 1:
+        return time_steps(settings, prepared, Team(), steps)
+    return seconds if is_member() else _together(settings, prepared, steps) or seconds
+
+
+def _together(settings: Settings, prepared: Prepared, steps: int) -> float | None:
+    """As all processes will share the machine; none if they fail, and the run itself may say why."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / SETTINGS).write_text(to_toml(settings, "rehearsal"), encoding="utf-8")
         (folder / PREPARED).write_text(prepared.facts["folder"], encoding="utf-8")
-        code = launch(["clearhead.training.rehearsal", scratch, str(os.getpid())], processes, folder)
+        code = launch(
+            ["clearhead.training.rehearsal", scratch, str(os.getpid()), str(steps)],
+            settings.training.processes or 1,
+            folder,
+        )
         if code in (INTERRUPTED, TERMINATED):
             raise Stopped(code, 0)
         return float((folder / SECONDS).read_text(encoding="utf-8")) if code == 0 else None
 
 
-def time_steps(settings: Settings, prepared: Prepared, team: Team) -> float:
-    """Seconds of this process's share of an update, on batches from all over the corpus."""
+def time_steps(settings: Settings, prepared: Prepared, team: Team, steps: int = FEW) -> float:
+    """Seconds of this process's share of an update, on batches from all over the corpus; then all is as it was."""
     training = settings.training
     assert training.tokens_per_batch is not None  # the plan has seen to it
+    threads = torch.get_num_threads()
     torch.set_num_threads(training.threads or 1)
     keep_memory(ALL)  # as the run will
     state = torch.get_rng_state()
@@ -93,7 +106,7 @@ def time_steps(settings: Settings, prepared: Prepared, team: Team) -> float:
     set_rate(optimizer, 0.0)
     lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
     batches = epoch_batches(*lengths, training.tokens_per_batch, training.seed, epoch=0)
-    picked = [batches[i * len(batches) // 3] for i in range(3)]
+    picked = [batches[i * len(batches) // steps] for i in range(steps)]
     agreement, late = training.agreement, training.agreement_from
     total = 0.0
     for weight, part in [(0.0, late), (agreement, 1 - late)] if agreement else [(0.0, 1.0)]:
@@ -108,18 +121,19 @@ def time_steps(settings: Settings, prepared: Prepared, team: Team) -> float:
             seconds.append(time.perf_counter() - started)
         total += part * float(np.mean(seconds[1:]))  # the first is slow
     torch.set_rng_state(state)
+    torch.set_num_threads(threads)
     return total
 
 
-def main(folder: Path, parent: int) -> None:
+def main(folder: Path, parent: int, steps: int) -> None:
     die_with_parent(parent)
     settings = from_toml((folder / SETTINGS).read_text(encoding="utf-8"))
     prepared = open_prepared(Path((folder / PREPARED).read_text(encoding="utf-8")))
     with join(settings.training.collective_timeout) as team:
-        seconds = time_steps(settings, prepared, team)
+        seconds = time_steps(settings, prepared, team, steps)
         if team.leads:
             (folder / SECONDS).write_text(repr(seconds), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

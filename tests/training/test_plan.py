@@ -61,7 +61,7 @@ def test_what_is_not_a_step_grows_with_what_is_validated(prepared: Prepared, mon
 @pytest.mark.slow
 def test_processes_are_timed_together_where_minutes_count(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two real ones, which exchange their gradients; with steps alone nobody waits for that."""
-    monkeypatch.setattr(plan, "together", timed := Mock(wraps=rehearsal.together))
+    monkeypatch.setattr(plan, "precisely", timed := Mock(wraps=rehearsal.precisely))
     training = TrainingOptions(minutes=1, processes=2, threads=1)
     found = make_plan(Request([], preset="tiny", training=training), prepared)[1]
     assert timed.call_count == 1

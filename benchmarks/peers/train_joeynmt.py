@@ -19,6 +19,7 @@ from sentencepiece import SentencePieceProcessor
 from benchmarks.peers import MORE, Pace, Sizes, Training
 
 TOKENS, RATE = 2048, 1e-3
+MODEL, SPACE = "joint.model", "▁"
 FEW = 5  # lines of validation, which it translates at the end of every run: how long that takes depends on what it says
 
 
@@ -31,11 +32,22 @@ def stack(sizes: Sizes, blocks: int) -> dict[str, Any]:
 
 
 def side(corpus: Path, out: Path, language: str) -> dict[str, Any]:
+    pieces = {"level": "bpe", "tokenizer_type": "sentencepiece", "tokenizer_cfg": {"model_file": str(corpus / MODEL)}}
     return {
-        "lang": language, "max_length": 256, "lowercase": False, "normalize": False, "level": "bpe",
-        "voc_file": str(out / "vocabulary.txt"), "tokenizer_type": "sentencepiece",
-        "tokenizer_cfg": {"model_file": str(corpus / "joint.model")},
+        "lang": language, "max_length": 256, "lowercase": False, "normalize": False,
+        "voc_file": str(out / "vocabulary.txt"), **({"level": "word"} if is_of_words(corpus) else pieces),
     }  # fmt: skip
+
+
+def vocabulary(corpus: Path) -> list[str]:
+    """Without the four special ones, before which it puts its own."""
+    pieces = SentencePieceProcessor(str(corpus / MODEL))
+    return [pieces.id_to_piece(i) for i in range(4, len(pieces))]
+
+
+def is_of_words(corpus: Path) -> bool:
+    """Whether the vocabulary has whole words alone, which it does not take SentencePiece for."""
+    return all(piece.startswith(SPACE) for piece in vocabulary(corpus))
 
 
 def configuration(asked: Training, updates: int) -> dict[str, Any]:
@@ -84,8 +96,9 @@ def counted(pace: Pace) -> type[TrainManager]:
 
 if __name__ == "__main__":
     asked = Training.asked()
-    pieces = SentencePieceProcessor(str(asked.corpus / "joint.model"))
-    words = [pieces.id_to_piece(i) for i in range(4, len(pieces))]  # it puts its own four before them
+    words = vocabulary(asked.corpus)
+    if is_of_words(asked.corpus):
+        words = [word.removeprefix(SPACE) for word in words]
     (asked.out / "vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
     for end in ("src", "tgt"):
         lines = (asked.corpus / f"valid.{end}").read_text(encoding="utf-8").split("\n")[:FEW]

@@ -73,7 +73,10 @@ class TransformerOptions:
                 f"{self.width}; make heads × head_width equal to width"
             )
         if self.positions == "rotary" and self.key_width % 2:
-            raise ValueError(f"rotary positions turn pairs of numbers, but head_width is {self.key_width}")
+            raise ValueError(
+                f"rotary positions turn pairs of numbers, but head_width is {self.key_width}; "
+                'expected an even one, or positions = "sinusoidal"'
+            )
         _require_one_vocabulary(self)
         if self.encoder_blocks < 0:
             raise ValueError(f"encoder_blocks is {self.encoder_blocks}; expected at least 0")

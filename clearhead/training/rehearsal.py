@@ -69,7 +69,9 @@ def precisely(settings: Settings, prepared: Prepared, seconds: float) -> float:
 
     How many they are is told before: processes that count by their own clocks would wait for each other in the end.
     """
-    steps = max(FEW, min(MANY, int(PATIENCE / seconds)))
+    steps = min(MANY, int(PATIENCE / seconds))
+    if steps < FEW:
+        return seconds  # as many have been timed already
     if settings.training.processes == 1:
         return time_steps(settings, prepared, Team(), steps)
     return seconds if is_member() else _together(settings, prepared, steps) or seconds

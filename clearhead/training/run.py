@@ -159,6 +159,7 @@ def _begin(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
     prepared = _prepare(request)
     for line in prepared.facts["report_lines"]:
         say(out, f"data        {line}")
+    say(out, "planning    some steps are rehearsed, to see what they take here")
     settings, plan, row = _options_errors(lambda: make_plan(request, prepared, started))
     for line in [*table_lines(row), *plan.lines(settings)]:
         say(out, line)

@@ -100,7 +100,9 @@ def test_heads_fill_the_width_without_output_projection() -> None:
 
 
 def test_rotary_needs_pairs() -> None:
-    with pytest.raises(ValueError, match=r"^rotary positions turn pairs of numbers, but head_width is 7$"):
+    with pytest.raises(
+        ValueError, match=r"^rotary .* head_width is 7; expected an even one, or positions = .sinusoidal.$"
+    ):
         replace(PAPER, positions="rotary", heads=2)
     replace(PAPER, positions="rotary", heads=2, head_width=6)
 

@@ -58,6 +58,17 @@ def test_what_is_not_a_step_grows_with_what_is_validated(prepared: Prepared, mon
     assert STARTING < seconds(0) < seconds(2) < seconds(200) == seconds(300)  # there are eleven
 
 
+def test_steps_that_take_long_are_not_rehearsed_again(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, _, _ = make_plan(Request([], training=TrainingOptions(steps=7, processes=1, threads=1)), prepared)
+    monkeypatch.setattr(rehearsal, "time_steps", timed := Mock(return_value=0.5))
+    assert rehearsal.precisely(settings, prepared, 3.0) == 3.0
+    assert timed.call_count == 0
+    assert rehearsal.precisely(settings, prepared, 2.0) == 0.5
+    assert timed.call_args.args[-1] == 4
+    rehearsal.precisely(settings, prepared, 0.01)
+    assert timed.call_args.args[-1] == rehearsal.MANY
+
+
 @pytest.mark.slow
 def test_processes_are_timed_together_where_minutes_count(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two real ones, which exchange their gradients; with steps alone nobody waits for that."""

@@ -117,9 +117,11 @@ def _embedding_note(model: Transformer, stops: list[Stop]) -> Hook:
 
     options = model.options
     scaled = f" × √{options.width}" if options.scale_embedding else ""
+    is_turned = options.positions == "rotary"
+    placed = "; rotary positions turn queries and keys instead" if is_turned else f" + {options.positions} positions"
 
     def note(_: nn.Module, __: tuple[Any, ...], out: Tensor) -> None:
-        stops.append(_stop(f"{next(titles)} embedded", f"embedding{scaled} + {options.positions} positions", out))
+        stops.append(_stop(f"{next(titles)} embedded", f"embedding{scaled}{placed}", out))
 
     return note
 

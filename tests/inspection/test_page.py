@@ -330,6 +330,18 @@ def test_a_recurrent_model_has_one_head_and_says_what_it_has_not(open_page: Open
         assert "recurrent model" in page.inner_text("#view")
 
 
+def test_positions_that_are_turned_are_not_called_added(open_page: Open) -> None:
+    trace = planted_trace()
+    trace["model"] |= {"positions": "rotary", "d_k": 6}
+    page = open_page([trace | {"positions": None}])
+    page.click("#tab-flow")
+    assert "q, k turned: rotary" in page.inner_text("#view")
+    assert "+ positions" not in page.inner_text("#view")
+    page.click("#tab-positions")
+    assert "Nothing is added" in page.inner_text("#view")
+    assert page.locator("#view svg.chart path").count() > 0
+
+
 def test_a_model_without_attention_is_still_shown(open_page: Open) -> None:
     trace = rnn_trace() | {"attention": [], "alignment": None, "stats": [], "occlusion": None, "beam": None}
     page = open_page([trace])

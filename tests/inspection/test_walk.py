@@ -1,6 +1,7 @@
 """The way through the network: every stop has the model's own numbers, in the order of the notes."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -46,6 +47,13 @@ def test_the_stops_are_the_models_own_numbers() -> None:
     assert titles.index("target embedded") == titles.index("encoder's end") + 1
     assert "+" in str(stops[0]) or "-" in str(stops[0])
     assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_rotary_positions_are_not_called_added() -> None:
+    looked_into = subject(replace(TRANSFORMER, positions="rotary"))
+    first = walk(looked_into, inspect(looked_into, question()))[0]
+    assert "rotary positions turn queries and keys instead" in str(first)
+    assert "positions" in str(walk(subject(TRANSFORMER), inspect(subject(TRANSFORMER), question()))[0])
 
 
 def test_an_rnn_is_walked_through_its_first_step() -> None:

@@ -330,16 +330,12 @@ def test_a_recurrent_model_has_one_head_and_says_what_it_has_not(open_page: Open
         assert "recurrent model" in page.inner_text("#view")
 
 
-def test_positions_that_are_turned_are_not_called_added(open_page: Open) -> None:
+@pytest.mark.parametrize(("kind", "said"), [("rotary", "turns queries and keys"), ("none", "told no positions")])
+def test_a_model_that_adds_no_table_of_positions_says_what_it_does(open_page: Open, kind: str, said: str) -> None:
     trace = planted_trace()
-    trace["model"] |= {"positions": "rotary", "d_k": 6}
-    page = open_page([trace | {"positions": None}])
-    page.click("#tab-flow")
-    assert "q, k turned: rotary" in page.inner_text("#view")
-    assert "+ positions" not in page.inner_text("#view")
+    page = open_page([trace | {"positions": None, "model": trace["model"] | {"positions": kind}}])
     page.click("#tab-positions")
-    assert "Nothing is added" in page.inner_text("#view")
-    assert page.locator("#view svg.chart path").count() > 0
+    assert said in page.inner_text("#view")
 
 
 def test_a_model_without_attention_is_still_shown(open_page: Open) -> None:

@@ -39,8 +39,7 @@ function stack(trace, name, x) {
   const opened = CH.clamp(CH.state.layer, 0, count - 1), middle = x + WIDE / 2, rows = CH.rows(trace, name),
     flows = shape(1, rows, model.d_model);
   const nodes = [text(middle, 42, "middle", t("flow." + name + "_in")), arrow(middle, 26, 0, shape(1, rows)),
-    box(x, -SMALL, SMALL, t("flow.embedding"), t(model.positions === "rotary" ? "flow.turned" : "flow.positions",
-      { kind: model.positions }))];
+    box(x, -SMALL, SMALL, t("flow.embedding"), t("flow.positions", { kind: model.positions }))];
   let y = -SMALL, cross = y;
   for (let layer = 0; layer < count; layer++) {
     const parts = residual.filter((one) => one.stack === name && one.layer === layer),

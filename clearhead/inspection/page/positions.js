@@ -1,4 +1,4 @@
-/* The table of positions, how its rows relate, and how long they and the embeddings are. */
+/* The table of positions, how its rows relate, and their length. */
 (function (CH) {
 "use strict";
 
@@ -15,22 +15,9 @@ function byOffset(table) {
   });
 }
 
-// What rotary positions leave of a vector's product with itself, by places apart: the mean over its pairs
-function byDistance(width) {
-  return range(MOST).map((distance) => {
-    const left = CH.mean(range(width / 2).map((pair) => Math.cos(distance / 10000 ** (2 * pair / width))));
-    return [distance, left, left, left];
-  });
-}
-
 CH.views.positions = function (root, trace) {
   const { positions, source, model } = trace;
-  if (model.positions === "rotary") return void root.append(CH.say("positions.rotary"),
-    el("div", { class: "columns even" }, el("div", {}, CH.part("positions.turned"),
-      CH.lines([{ name: "", points: byDistance(model.d_k) }],
-        { label: t("positions.turned"), x: t("positions.offset"), y: "x · x′" }), CH.note("positions.turned_note"))));
-  if (!positions) return void root.append(CH.say(model.kind === "rnn" ? "positions.rnn" : "positions.none",
-    { kind: model.positions }));
+  if (!positions) return void root.append(CH.say("positions." + (model.kind === "rnn" ? "rnn" : model.positions)));
   const { table, embedding_norms: embeddings, position_norms: places } = positions, [rows, width] = table.shape,
     numbered = (n) => range(n).map((i) => ({ text: i }));
   const bar = (value, text, more) => ({ value, shown: num(value, 1), text, ...more });

@@ -114,8 +114,8 @@ def time_steps(settings: Settings, prepared: Prepared, team: Team, steps: int = 
     for weight, part in [(0.0, late), (agreement, 1 - late)] if agreement else [(0.0, 1.0)]:
         seconds = []
         for rows in [picked[0], *picked]:
-            pairs = pairs_of(prepared, share(rows, team.rank, team.size)).to(device)
             started = time.perf_counter()
+            pairs = pairs_of(prepared, share(rows, team.rank, team.size)).to(device)
             float(backward(model, [pairs], training.label_smoothing, pairs.tokens, weight))
             add_up_gradients(model, team)
             optimizer.step()

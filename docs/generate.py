@@ -49,11 +49,12 @@ def option_table(options: type, chinese: dict[str, str] | None = None) -> str:
 INSTEAD = ", ".join(f'`{name} = "{value}"`' for name, value in LEARNS_SOON.items())
 CHOSEN = (
     f"From the number of pairs in the corpus. Transformers of a named size get {INSTEAD} instead of the paper's, "
-    f"unless `norm` is said, and dropout {LITTLE_DROPOUT} where `--minutes` allow fewer than {FEW_EPOCHS} epochs. "
+    "unless `norm` is said (sources of numbers keep the paper's positions), and dropout "
+    f"{LITTLE_DROPOUT} where `--minutes` allow fewer than {FEW_EPOCHS} epochs. "
     f"Where they allow fewer than {ENOUGH_STEPS:,} steps, the row of the next smaller model is used."
 )
 CHINESE_CHOSEN = (
-    f"由语料的句对数决定。没有指定 `norm` 时，有名字的大小用 {INSTEAD}，而不是论文的；"
+    f"由语料的句对数决定。没有指定 `norm` 时，有名字的大小用 {INSTEAD}，而不是论文的（源端是数值时，位置仍用论文的）；"
     f"`--minutes` 只够跑不到 {FEW_EPOCHS} 轮时，dropout 用 {LITTLE_DROPOUT}；"
     f"不够 {ENOUGH_STEPS:,} 步时，用小一号模型的那一行。"
 )

@@ -237,7 +237,8 @@ def _model_options(request: Request, preset: str, row: Fitting, prepared: Prepar
     source_words, target_words = prepared.facts["vocabularies"]
     facts: dict[str, Any] = {"source_vocabulary": source_words, "target_vocabulary": target_words}
     if isinstance(base, TransformerOptions) and base.norm == "post" and "norm" not in request.model:
-        facts |= LEARNS_SOON
+        # Steps of a recording look alike, and are told apart by where they are: they keep the paper's positions.
+        facts |= LEARNS_SOON if prepared.source.scale is None else LEARNS_SOON | {"positions": base.positions}
     if prepared.source.scale is not None:
         strides = READERS[request.data.task].strides
         facts |= {"features": prepared.source.scale.features, "strides": strides, "tied": "target"}

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from clearhead.data.prepare import Prepared, prepare
+from clearhead.model import TransformerOptions
 from clearhead.training import plan, rehearsal
 from clearhead.training.options import TrainingOptions
 from clearhead.training.plan import ENOUGH_STEPS, STARTING, SURE, TABLE, Fitting, _beside_steps, make_plan
@@ -79,6 +80,24 @@ def test_processes_are_timed_together_where_minutes_count(prepared: Prepared, mo
     assert found.seconds_per_step != SECONDS[128] * rehearsal.EARNED
     make_plan(Request([], preset="tiny", training=replace(training, minutes=None, steps=7)), prepared)
     assert timed.call_count == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "norm", "positions"),
+    [
+        ({}, "pre", "rotary"),
+        ({"positions": "learned"}, "pre", "learned"),
+        ({"norm": "post"}, "post", "sinusoidal"),
+        ({"norm": "pre"}, "pre", "sinusoidal"),
+    ],
+)
+def test_whoever_says_the_norm_gets_the_papers_positions(
+    prepared: Prepared, said: dict[str, str], norm: str, positions: str
+) -> None:
+    training = TrainingOptions(steps=7, processes=1, threads=1)
+    model = make_plan(Request([], preset="tiny", model=said, training=training), prepared)[0].model
+    assert isinstance(model, TransformerOptions)
+    assert (model.norm, model.positions) == (norm, positions)
 
 
 def presets(prepared: Prepared, minutes: float | None, preset: str | None = None) -> tuple[str, str]:

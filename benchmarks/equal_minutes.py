@@ -126,7 +126,8 @@ def record(race: Race, system: str, seed: int, minutes: float, corpus: Path, lin
 ABOUT = """# The same minutes of training, on the same pairs
 
 Written by `python -m benchmarks.equal_minutes`: two cores, sizes of `tiny`, beam 5, the first 1,000 lines of the test
-set. How many updates of a peer fit into the minutes is measured on both cores before its run. BLEU, chrF and exact
+set. How many updates fit into the minutes is measured on both cores before each run, ours and theirs, and not corrected
+if the machine turns out slower or faster: [LOG.md](LOG.md) has the runs that took far longer. BLEU, chrF and exact
 match are better when higher, the error rate (of words, Chinese characters or phonemes) when lower."""
 HEADER = "| task | system | minutes | seed | BLEU | chrF | error rate | exact match | CPU |\n" + "|---" * 9 + "|"
 

@@ -18,12 +18,14 @@ from typing import Any
 from benchmarks.machine import describe
 from benchmarks.peers import PeerError
 from benchmarks.quality import TASKS
+from benchmarks.quality_table import BLEU, MEASURES, OURS, written
 from benchmarks.trainers import SYSTEMS, Vocabulary, train, write_corpus
-from clearhead.evaluation.scores import edits, error_tokens, score_translations
+from clearhead.evaluation.significance import Counts, count, p_value
 
 HERE = Path(__file__).parent
 SEEDS = (1, 2)
 PAIRS = 1000  # of validation and test
+HYPOTHESES = "test.hyp"  # in the folder of a run: what the model says of the test set
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ def main() -> None:
         except PeerError as error:
             print(f"{system} {error}", file=sys.stderr, flush=True)
             continue
-        record(race, system, seed, arguments.minutes, corpus, lines)
+        (out / HYPOTHESES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        record(judged(race, system, seed, arguments.minutes, corpus, out))
 
 
 def turns(task: str | None, only: str | None, number: int | None) -> Iterator[tuple[int, Race, str]]:
@@ -99,26 +102,47 @@ def key(found: dict[str, Any]) -> tuple[int, str, str, float]:
     return found["seed"], found["task"], found["system"], found["minutes"]
 
 
-def record(race: Race, system: str, seed: int, minutes: float, corpus: Path, lines: list[str]) -> None:
-    references = (corpus / "test.tgt").read_text(encoding="utf-8").split("\n")[:-1]
-    language = TASKS[race.task].ends[1]
-    scores = score_translations(lines, references, language)
-    words = [[error_tokens(line, language) for line in side] for side in (lines, references)]
-    wrong = sum(edits(found, wanted) for found, wanted in zip(*words, strict=True))
-    found = {
-        "task": race.task,
+def judged(race: Race, system: str, seed: int, minutes: float, corpus: Path, out: Path) -> dict[str, Any]:
+    """The scores of a run, and, where another system's run of the same seed lies beside it, how likely chance alone
+    would set them so far apart."""
+    task, measure = race.task, MEASURES.get(race.task, BLEU).of
+    counts = counted(task, corpus, out)
+    others = {other: out.with_name(f"{task}-{other}-{seed}-{minutes:g}") for other in SYSTEMS if other != system}
+    rivals = {
+        other: counted(task, corpus, folder) for other, folder in others.items() if (folder / HYPOTHESES).exists()
+    }
+    return {
+        "task": task,
         "system": system,
         "seed": seed,
         "minutes": minutes,
-        "bleu": scores.bleu,
-        "chrf": scores.chrf,
-        "error_rate": 100 * wrong / max(1, sum(map(len, words[1]))),
-        "exact_match": scores.exact_match,
-        "signature": scores.signatures["bleu"],
+        "updates": updates(out),
+        **{name: counts[name].score for name in ("bleu", "chrf", "error_rate", "exact_match")},
+        "p": {other: p_value(counts[measure], theirs[measure]) for other, theirs in rivals.items()},
+        "signature": counts["bleu"].signature,
         "machine": describe(),
-        "samples": lines[:5],
+        "samples": read(out / HYPOTHESES)[:5],
     }
-    runs = [*results(), found]
+
+
+def counted(task: str, corpus: Path, out: Path) -> dict[str, Counts]:
+    return count(read(out / HYPOTHESES), read(corpus / "test.tgt"), TASKS[task].ends[1])
+
+
+def read(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def updates(out: Path) -> int:
+    """As our plan has them, or a peer's script."""
+    plan = out / "plan.json"
+    if plan.exists():
+        return json.loads(plan.read_text(encoding="utf-8"))["steps"]
+    return int((out / "updates.txt").read_text(encoding="utf-8"))
+
+
+def record(found: dict[str, Any]) -> None:
+    runs = [*[run for run in results() if key(run) != key(found)], found]
     (HERE / "EQUAL.json").write_text(json.dumps(runs, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (HERE / "EQUAL.md").write_text(page(runs), encoding="utf-8")
 
@@ -128,19 +152,36 @@ ABOUT = """# The same minutes of training, on the same pairs
 Written by `python -m benchmarks.equal_minutes`: two cores, sizes of `tiny`, beam 5, the first 1,000 lines of the test
 set. How many updates fit into the minutes is measured on both cores before each run, ours and theirs, and not corrected
 if the machine turns out slower or faster: [LOG.md](LOG.md) has the runs that took far longer. BLEU, chrF and exact
-match are better when higher, the error rate (of words, Chinese characters or phonemes) when lower."""
-HEADER = "| task | system | minutes | seed | BLEU | chrF | error rate | exact match | CPU |\n" + "|---" * 9 + "|"
+match are better when higher, the error rate (of words, Chinese characters or phonemes) when lower; p is how likely
+chance alone would set it and Clearhead's run of this seed so far apart (approximate randomisation, by BLEU, for g2p by
+the error rate)."""
+COLUMNS = ["task", "system", "minutes", "seed", "updates", "BLEU", "chrF", "error rate", "exact match", "p", "CPU"]
 
 
 def page(runs: list[dict[str, Any]]) -> str:
     order = [race.task for race in RACES]
+    in_order = sorted(runs, key=lambda run: (order.index(run["task"]), run["minutes"], run["seed"], run["system"]))
     rows = [
-        f"| {run['task']} | {run['system']} | {run['minutes']:g} | {run['seed']} | {run['bleu']:.1f} "
-        f"| {run['chrf']:.1f} | {run['error_rate']:.1f} | {100 * run['exact_match']:.1f} | {run['machine']['cpu']} |"
-        for run in sorted(runs, key=lambda run: (order.index(run["task"]), run["minutes"], run["seed"], run["system"]))
+        COLUMNS,
+        ["---"] * len(COLUMNS),
+        *([*cells(run), apart(run, runs), run["machine"]["cpu"]] for run in in_order),
     ]
     machine = "The last run: " + ", ".join(f"{name} {value}" for name, value in runs[-1]["machine"].items())
-    return "\n\n".join([ABOUT, "\n".join([HEADER, *rows]), f"{machine}."]) + "\n"
+    return "\n\n".join([ABOUT, written(rows), f"{machine}."]) + "\n"
+
+
+def cells(run: dict[str, Any]) -> list[str]:
+    updates = f"{run['updates']:,}" if "updates" in run else "–"  # older runs did not keep it
+    scores = [run["bleu"], run["chrf"], run["error_rate"], 100 * run["exact_match"]]
+    who = [run["task"], run["system"], f"{run['minutes']:g}", str(run["seed"])]
+    return [*who, updates, *(f"{score:.1f}" for score in scores)]
+
+
+def apart(run: dict[str, Any], runs: list[dict[str, Any]]) -> str:
+    """Ours and a peer's: whichever was judged later has it."""
+    ours = next((other for other in runs if key(other) == key({**run, "system": OURS})), {})
+    p = run.get("p", {}).get(OURS, ours.get("p", {}).get(run["system"]))
+    return "–" if p is None else f"{p:.4f}"
 
 
 if __name__ == "__main__":

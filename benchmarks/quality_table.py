@@ -7,6 +7,7 @@ from statistics import mean
 from typing import Any
 
 QUALITY, EQUAL = "QUALITY.json", "EQUAL.json"
+OURS = "Clearhead"
 Run = Mapping[str, Any]
 
 
@@ -51,7 +52,7 @@ def _name(measure: Measure, is_chinese: bool) -> str:
 
 def equal_table(runs: Sequence[Run], is_chinese: bool) -> str:
     """The same minutes for everybody: the mean of the seeds, of which there are n. Ours is the first column."""
-    systems = sorted(dict.fromkeys(run["system"] for run in runs), key=lambda system: system != "Clearhead")
+    systems = sorted(dict.fromkeys(run["system"] for run in runs), key=lambda system: system != OURS)
     rows = [[*(["数据", "分钟"] if is_chinese else ["corpus", "minutes"]), *systems], ["---"] * (2 + len(systems))]
     for task, minutes in dict.fromkeys((run["task"], run["minutes"]) for run in runs):
         measure = MEASURES.get(task, BLEU)

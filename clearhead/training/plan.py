@@ -44,14 +44,15 @@ class Fitting:
 TABLE = [
     Fitting(5_000, "tiny", 0.3, 3e-3, 200, 80, 512, "muon"),
     Fitting(20_000, "tiny", 0.3, 3e-3, 300, 50, 768, "muon"),
-    Fitting(100_000, "tiny", 0.2, 4e-3, 500, 30, 2048, "muon"),
+    Fitting(100_000, "tiny", 0.3, 4e-3, 500, 30, 2048, "muon"),
     Fitting(500_000, "small", 0.1, 2e-3, 1000, 15, 4096, "muon"),
     Fitting(math.inf, "base", 0.1, 7e-4, 4000, 5, 6144, "adam"),
 ]
 # Instead of the presets', which are the paper's, where the norm is not said: no long warm-up is needed, and in the
 # first minutes such a model is far ahead (benchmarks/LOG.md).
 LEARNS_SOON = {"norm": "pre", "positions": "rotary"}
-FEW_EPOCHS, LITTLE_DROPOUT = 8, 0.1  # what is seen so seldom is not learned by heart
+# Where minutes allow fewer epochs than these, dropout is at most this: what is seen seldom is not learned by heart.
+DROPOUTS = ((8, 0.1), (25, 0.2))
 FEWEST_STEPS = 50
 ENOUGH_STEPS = 1500  # where a time allows fewer, the next smaller model gets it; a judgement, not yet measured
 VALIDATIONS = 12  # in a run
@@ -111,6 +112,10 @@ def vocabularies(settings: Settings) -> str:
 
 def fitting(pairs: int) -> Fitting:
     return next(row for row in TABLE if pairs <= row.pairs)
+
+
+def dropout_for(epochs: float, usual: float) -> float:
+    return min([usual, *(most for enough, most in DROPOUTS if epochs < enough)])
 
 
 def _rows(request: Request, pairs: int) -> list[Fitting]:
@@ -183,9 +188,9 @@ def make_plan(request: Request, prepared: Prepared, started: float | None = None
         wanted: dict[str, Any] = {"warmup": warmup, **_intervals(steps)}
         left_open = {k: v for k, v in wanted.items() if getattr(training, k) is None}
         training = replace(training, steps=steps, **left_open)
-        few = steps < FEW_EPOCHS * len(_batches(prepared, training))
-        if few and "dropout" not in request.model:
-            settings = replace(settings, model=replace(settings.model, dropout=LITTLE_DROPOUT))
+        if "dropout" not in request.model:
+            dropout = dropout_for(steps / len(_batches(prepared, training)), row.dropout)
+            settings = replace(settings, model=replace(settings.model, dropout=dropout))
     parameters = _count(settings.model)
     settings = _fit_memory(replace(settings, training=training), parameters)
     batches = _batches(prepared, training)

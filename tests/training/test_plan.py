@@ -12,7 +12,17 @@ from clearhead.data.prepare import Prepared, prepare
 from clearhead.model import TransformerOptions
 from clearhead.training import plan, rehearsal
 from clearhead.training.options import TrainingOptions
-from clearhead.training.plan import ENOUGH_STEPS, STARTING, SURE, TABLE, Fitting, _beside_steps, make_plan
+from clearhead.training.plan import (
+    DROPOUTS,
+    ENOUGH_STEPS,
+    STARTING,
+    SURE,
+    TABLE,
+    Fitting,
+    _beside_steps,
+    dropout_for,
+    make_plan,
+)
 from clearhead.training.settings import Request, Settings
 
 from .toy import Toy
@@ -132,3 +142,24 @@ def test_a_short_time_gets_a_smaller_model(prepared: Prepared, minutes: float, p
 
 def test_a_preset_that_was_said_stays(prepared: Prepared) -> None:
     assert presets(prepared, 0.1, "small") == ("small", "base")
+
+
+def test_what_is_seldom_read_gets_less_dropout(prepared: Prepared) -> None:
+    def planned(minutes: float, **said: float) -> tuple[float, float]:
+        """Epochs and dropout of a run of the smallest model, for which other times are too short."""
+        training = TrainingOptions(minutes=minutes, tokens_per_batch=17, processes=1, threads=1)
+        request = Request([], model=said, training=training)
+        settings, found, row = make_plan(request, prepared)
+        assert (row.preset, row.dropout) == ("tiny", usual)
+        return found.steps / found.batches_per_epoch, settings.model.dropout
+
+    usual = plan.TABLE[0].dropout
+    seen = set()
+    for steps in (50, 51, 100, 200, 400):
+        epochs, dropout = planned(minutes_for(steps, 128))
+        assert dropout == dropout_for(epochs, usual)
+        seen.add(dropout)
+    assert len(seen) > 1
+    for enough, most in DROPOUTS:
+        assert dropout_for(enough - 0.1, usual) == most < dropout_for(enough, usual)
+    assert planned(0.1, dropout=0.7)[1] == 0.7

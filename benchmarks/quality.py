@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import describe
+from benchmarks.quality_table import written
 from clearhead.evaluation.report import evaluate
 from clearhead.figures import chart
 from clearhead.training.report import Log
@@ -137,7 +138,18 @@ ABOUT = """# What models learn here in minutes
 Written by `python -m benchmarks.quality`; the plots show validation BLEU (greedy, 200 pairs) over minutes. Data:
 `../shared/data`, see its README. BLEU and exact match are in per cent, intervals of 95 % by bootstrap in brackets; the
 error rate is that of words, characters or phonemes."""
-HEADER = "| minutes | seed | steps | test set | BLEU | chrF | error rate | exact match | command |\n" + "|---" * 9 + "|"
+COLUMNS = [
+    "minutes",
+    "seed",
+    "steps",
+    "test set",
+    "BLEU",
+    "chrF",
+    "error rate",
+    "exact match",
+    "CPU, commit",
+    "command",
+]
 
 
 def page(runs: list[dict[str, Any]]) -> str:
@@ -146,17 +158,18 @@ def page(runs: list[dict[str, Any]]) -> str:
         mine = [run for run in runs if run["task"] == task]
         if not mine:
             continue
-        rows = [row(run, test, found) for run in mine for test, found in run["tests"].items()]
+        rows = [COLUMNS, ["---"] * len(COLUMNS)]
+        rows += [cells(run, test, found) for run in mine for test, found in run["tests"].items()]
         signature = next(iter(mine[-1]["tests"].values()))["signatures"]["bleu"]
         machine = ", ".join(f"{name} {value}" for name, value in mine[-1]["machine"].items())
-        parts += [f"## {task}", "\n".join([HEADER, *rows]), f"BLEU: {signature}. {machine}."]
+        parts += [f"## {task}", written(rows), f"BLEU: {signature}. The last run: {machine}."]
         parts.append(f"![BLEU over minutes](quality-{task}.svg)")
     return "\n\n".join(parts) + "\n"
 
 
-def row(run: dict[str, Any], test: str, found: dict[str, Any]) -> str:
+def cells(run: dict[str, Any], test: str, found: dict[str, Any]) -> list[str]:
     low, high = found["intervals"]["bleu"]
-    cells = [
+    return [
         f"{run['minutes']:.1f}",
         str(run["seed"]),
         f"{run['steps']:,}",
@@ -165,9 +178,9 @@ def row(run: dict[str, Any], test: str, found: dict[str, Any]) -> str:
         f"{found['chrf']:.1f}",
         f"{found['error_rate']:.1f}",
         f"{100 * found['exact_match']:.1f}",
+        f"{run['machine']['cpu']}, {run['machine']['commit']}",
         f"`{run['command']}`",
     ]
-    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -135,8 +135,8 @@ ABOUT = """# Results
 Written by `make bench` from [RESULTS.json](RESULTS.json). All systems of a table took turns, round by round, in one
 run. A figure is the median of the rounds with their range; a ratio says how many times as good (as fast, as small)
 the named row of ours is, the median of the rounds' own ratios with their range. What was tried on the way, and
-profiles: [LOG.md](LOG.md). Longer tables of their own: [quality](QUALITY.md), [parity of the engines](PARITY.md),
-[looking inside](INSPECTION.md)."""
+profiles: [LOG.md](LOG.md). Longer tables of their own: [quality](QUALITY.md), [equal minutes](EQUAL.md),
+[parity of the engines](PARITY.md), [looking inside](INSPECTION.md)."""
 
 
 def page(results: dict[str, Result]) -> str:

@@ -1,10 +1,13 @@
 """The short table in README and docs is what the command would write."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks import equal_minutes, quality
 from benchmarks.quality_table import equal_table, quality_table
 from benchmarks.results import Cell, Column, Result, Table, load_results, page
 from benchmarks.table import END, HEADLINES, PAGES, RESULTS, begin_of, short_table, tables_of, with_table
@@ -23,6 +26,13 @@ def test_the_pages_have_what_the_command_writes(name: str) -> None:
 def test_the_page_of_results_is_what_its_json_says() -> None:
     results = load_results(ROOT / "benchmarks" / "RESULTS.json")
     assert (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8") == page(results)
+
+
+@pytest.mark.parametrize(("name", "page_of"), [("QUALITY", quality.page), ("EQUAL", equal_minutes.page)])
+def test_the_pages_of_what_was_learned_are_what_their_json_says(name: str, page_of: Callable[[Any], str]) -> None:
+    folder = ROOT / "benchmarks"
+    runs = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    assert (folder / f"{name}.md").read_text(encoding="utf-8") == page_of(runs)
 
 
 def test_ours_stands_beside_the_best_peer() -> None:

@@ -50,14 +50,14 @@ INSTEAD = ", ".join(f'`{name} = "{value}"`' for name, value in LEARNS_SOON.items
 CHOSEN = (
     f"From the number of pairs in the corpus. Transformers of a named size get {INSTEAD} instead of the paper's, "
     "unless `norm` is said (sources of numbers keep the paper's positions). Where `--minutes` allow fewer than "
-    f"{' or '.join(str(epochs) for epochs, _ in DROPOUTS)} epochs, dropout is at most "
-    f"{' or '.join(str(most) for _, most in DROPOUTS)}. "
+    f"{', '.join(str(epochs) for epochs, _ in DROPOUTS)} epochs, dropout is at most "
+    f"{', '.join(f'{most:g}' for _, most in DROPOUTS)}. "
     f"Where they allow fewer than {ENOUGH_STEPS:,} steps, the row of the next smaller model is used."
 )
 CHINESE_CHOSEN = (
     f"由语料的句对数决定。没有指定 `norm` 时，有名字的大小用 {INSTEAD}，而不是论文的（源端是数值时，位置仍用论文的）；"
     f"`--minutes` 只够跑不到 {'、'.join(str(epochs) for epochs, _ in DROPOUTS)} 轮时，"
-    f"dropout 分别至多 {'、'.join(str(most) for _, most in DROPOUTS)}；"
+    f"dropout 分别至多 {'、'.join(f'{most:g}' for _, most in DROPOUTS)}；"
     f"不够 {ENOUGH_STEPS:,} 步时，用小一号模型的那一行。"
 )
 SIZE_HEAD = "| size | blocks | width | heads | feed-forward | parameters | the paper prints |"

@@ -1,7 +1,7 @@
 """It learns: both kinds of model reverse sequences that they have never seen, without a mistake."""
 
 import random
-from time import perf_counter
+from time import process_time
 
 import pytest
 import torch
@@ -64,6 +64,6 @@ def share_reversed(options: ModelOptions, steps: int, seed: int) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize(("options", "steps"), [(TRANSFORMER, 400), (RNN, 250)], ids=["transformer", "rnn"])
 def test_it_learns_to_reverse(options: ModelOptions, steps: int) -> None:
-    started = perf_counter()
+    started = process_time()
     assert share_reversed(options, steps, seed=1) == 1.0
-    assert perf_counter() - started < 30
+    assert process_time() - started < 30  # of this process alone: other tests run beside it

@@ -87,11 +87,20 @@ def test_the_best_run_of_each_task_is_shown() -> None:
 
 
 def test_seeds_are_averaged_and_what_was_not_run_is_seen() -> None:
+    values = [
+        ("tatoeba-en-zh", 1, "A", 11.0),
+        ("tatoeba-en-zh", 1, "B", 7.0),
+        ("tatoeba-en-zh", 2, "A", 13.0),
+        ("tatoeba-en-zh", 2, "C", 3.0),
+        ("tatoeba-en-zh", 3, "A", 99.0),  # nobody else ran this seed
+        ("g2p-en", 1, "A", 5.0),
+        ("g2p-en", 1, "B", 6.0),
+    ]
     runs = [
-        {"task": "tatoeba-en-zh", "minutes": 20.0, "system": system, "bleu": bleu}
-        for system, bleu in (("A", 11.0), ("A", 13.0), ("B", 7.0))
-    ] + [{"task": "g2p-en", "minutes": 20.0, "system": "A", "error_rate": 5.0}]
+        {"task": task, "minutes": 20.0, "seed": seed, "system": system, "bleu": value, "error_rate": value}
+        for task, seed, system, value in values
+    ]
     assert equal_table(runs, is_chinese=False).splitlines()[2:] == [
-        "| tatoeba-en-zh, BLEU | 20 | 12.0 (n=2) | 7.0 (n=1) |",
-        "| g2p-en, % of phonemes wrong | 20 | 5.0 (n=1) | – |",
+        "| tatoeba-en-zh, BLEU | 20 | 12.0 (n=2) | 7.0 (n=1) | 3.0 (n=1) |",
+        "| g2p-en, % of phonemes wrong | 20 | 5.0 (n=1) | 6.0 (n=1) | – |",
     ]

@@ -19,6 +19,8 @@ from .features import Source
 from .tokenizer import BOS, EOS, PAD
 
 Ids = list[int]
+Parts = list[np.ndarray]
+PARTS = 2  # of a batch, each of pairs of other lengths: from one length alone less is learned (benchmarks/LOG.md)
 LONG_SOURCES = 4  # times as many steps as target tokens: then it is the sources whose padding counts
 
 
@@ -70,12 +72,14 @@ def _pad(rows: Sequence[Ids]) -> Tensor:
 
 def epoch_batches(
     source_lengths: np.ndarray, target_lengths: np.ndarray, tokens: int, seed: int, epoch: int
-) -> list[np.ndarray]:
-    """The pairs (their indices) of each batch of an epoch, in the order in which they are trained on.
+) -> list[Parts]:
+    """The pairs (their indices) of each batch of an epoch, in parts, in the order in which they are trained on.
 
-    Pairs of the same lengths stand together, so that little is padded; among equals chance decides. A batch costs
-    its rows times its longest side, EOS counted, and that is at most `tokens` unless a single pair is longer.
+    Pairs of the same lengths stand together in a part, so that little is padded; among equals chance decides, and it
+    decides which parts make up a batch. A part costs its rows times its longest side, EOS counted, and that is at most
+    its share of `tokens` unless a single pair is longer.
     """
+    tokens = max(1, tokens // PARTS)
     rng = np.random.default_rng([seed, epoch])
     shuffled = rng.permutation(len(source_lengths))
     keys = source_lengths[shuffled], target_lengths[shuffled]  # the last one counts first
@@ -83,18 +87,25 @@ def epoch_batches(
         keys = keys[::-1]
     order = shuffled[np.lexsort(keys)]
     longest = np.maximum(source_lengths, target_lengths)[order] + 1
-    batches = []
+    parts = []
     start = 0
     while start < len(order):
         rows = max(1, tokens // int(longest[start]))  # the most that can fit; fewer do, as later pairs are longer
         ahead = np.maximum.accumulate(longest[start : start + rows])
         costs = ahead * np.arange(1, len(ahead) + 1)
         end = start + max(1, int(np.searchsorted(costs, tokens, side="right")))
-        batches.append(order[start:end])
+        parts.append(order[start:end])
         start = end
-    return [batches[i] for i in rng.permutation(len(batches))]
+    turns = rng.permutation(len(parts))
+    return [[parts[turn] for turn in turns[i : i + PARTS]] for i in range(0, len(parts), PARTS)]
 
 
-def share(batch: np.ndarray, rank: int, processes: int) -> np.ndarray:
-    """One process's rows of a batch: every n-th, so that all have the same lengths and all the same work."""
-    return batch[rank::processes]
+def share(batch: Parts, rank: int, processes: int) -> Parts:
+    """One process's rows of a batch: of one part, where each part gets as many processes, or else of every part.
+
+    Of a part every n-th row, so that all have the same lengths and all the same work.
+    """
+    if processes % len(batch) == 0:
+        rank, part = divmod(rank, len(batch))
+        batch, processes = [batch[part]], processes // len(batch)
+    return [part[rank::processes] for part in batch]

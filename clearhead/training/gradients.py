@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from clearhead.checkpoint.model import Model
-from clearhead.data.batching import Batch, make_batch, share
+from clearhead.data.batching import Batch, Parts, make_batch, share
 from clearhead.data.features import Source
 from clearhead.data.masking import hide_parts
 from clearhead.data.prepare import Prepared
@@ -40,19 +40,19 @@ class Gradients:
         self._spread = spread_over(target_words(prepared, settings), model.options.target_vocabulary, device)
 
     def of(
-        self, rows: np.ndarray, here: Position, told: Callable[[], int], warn: Callable[[str, str], None]
+        self, parts: Parts, here: Position, told: Callable[[], int], warn: Callable[[str, str], None]
     ) -> tuple[float, int]:
         """The mean loss per target token of these pairs, and the exit code if some process was told to stop by now."""
-        tokens = self.tokens(rows)
-        mine = share(rows, self._team.rank, self._team.size)
+        tokens = self.tokens(parts)
+        mine = share(parts, self._team.rank, self._team.size)
         return self._exchange(*self._backward(mine, here, tokens, warn), tokens, told())
 
-    def tokens(self, rows: np.ndarray) -> int:
+    def tokens(self, parts: Parts) -> int:
         """Target tokens of these pairs, as prepared."""
-        return int((self._lengths[1][rows] + 1).sum())
+        return sum(int((self._lengths[1][rows] + 1).sum()) for rows in parts)
 
     def _backward(
-        self, rows: np.ndarray, here: Position, tokens: int, warn: Callable[[str, str], None]
+        self, parts: Parts, here: Position, tokens: int, warn: Callable[[str, str], None]
     ) -> tuple[Tensor, int]:
         """This process's part of the loss, divided by `tokens`, and the target tokens that it really had.
 
@@ -66,7 +66,8 @@ class Gradients:
             try:
                 failpoint(f"train.step.{step}")
                 at_a_time = here.micro_tokens // 2 if agreement else here.micro_tokens
-                batches = [self._batch(some, here.epoch) for some in self._pieces(rows, at_a_time)]
+                pieces = [piece for rows in parts for piece in self._pieces(rows, at_a_time)]
+                batches = [self._batch(piece, here.epoch) for piece in pieces]
                 loss = backward(self._model, batches, training.label_smoothing, tokens, agreement, self._spread)
                 return loss, sum(batch.tokens for batch in batches)
             except (RuntimeError, MemoryError) as error:
@@ -76,7 +77,7 @@ class Gradients:
                     raise OutOfMemory(here.micro_tokens) from error
                 for parameter in self._model.parameters():
                     parameter.grad = None
-                cost = len(rows) * self._longest(rows)  # the batch may be smaller than what was allowed
+                cost = max(len(rows) * self._longest(rows) for rows in parts)  # it may be less than what was allowed
                 here.micro_tokens = max(1, min(here.micro_tokens, cost) // 2)
                 warn("MEMORY", f"memory ran out; going on with {here.micro_tokens} tokens at a time, the same update")
         raise AssertionError("unreachable")

@@ -20,7 +20,7 @@ from clearhead.checkpoint.model import load_model
 from clearhead.checkpoint.optimizer import load_optimizer, optimizer_tensors
 from clearhead.checkpoint.run import newest_valid, save_checkpoint, steps, thin
 from clearhead.checkpoint.weights import NonFinite, load_weights
-from clearhead.data.batching import epoch_batches
+from clearhead.data.batching import Parts, epoch_batches
 from clearhead.data.prepare import Prepared
 from clearhead.decoding import DecodingOptions
 from clearhead.engines.memory import ALL, keep_memory
@@ -107,12 +107,12 @@ class Trainer:
             if told:
                 raise Stopped(told, here.step)
 
-    def _step(self, rows: np.ndarray, bar: Bar) -> int:
+    def _step(self, parts: Parts, bar: Bar) -> int:
         """One update; an exit code if some process was told to stop meanwhile."""
         here = self.position
         step = here.step + 1
         try:
-            loss, told = self.gradients.of(rows, here, lambda: self._told_to_stop, self._warn)
+            loss, told = self.gradients.of(parts, here, lambda: self._told_to_stop, self._warn)
         except OutOfMemory as error:
             advice = "Lower training.micro_tokens, or start anew with a smaller preset"
             raise UserError("MEMORY", f"{error}. {self._kept()} {advice}", TRY_AGAIN) from error
@@ -125,11 +125,11 @@ class Trainer:
             here.in_a_row = 0
             self._notice_explosion(step, loss)
         else:
-            self._skip(step, rows, loss, norm)
+            self._skip(step, np.concatenate(parts), loss, norm)
         self.optimizer.zero_grad(set_to_none=True)
         if self.team.leads:
             self._record(
-                {"step": step, "loss": loss, "rate": rate, "norm": norm, "tokens": self.gradients.tokens(rows)}
+                {"step": step, "loss": loss, "rate": rate, "norm": norm, "tokens": self.gradients.tokens(parts)}
             )
             bar.update(step, self.plan.steps, f"loss {loss:.3f}")
         return told

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from clearhead.checkpoint.model_folder import KINDS
-from clearhead.data.batching import epoch_batches
+from clearhead.data.batching import Parts, epoch_batches
 from clearhead.data.prepare import Prepared
 from clearhead.data.readers import READERS
 from clearhead.model import SIZES, ModelOptions, RNNOptions, TransformerOptions, build
@@ -254,7 +254,7 @@ def _model_options(request: Request, preset: str, row: Fitting, prepared: Prepar
     return from_dict(KINDS[kind_of(base)], {**asdict(base), "dropout": row.dropout, **facts, **request.model}, "model")
 
 
-def _batches(prepared: Prepared, training: TrainingOptions) -> list[np.ndarray]:
+def _batches(prepared: Prepared, training: TrainingOptions) -> list[Parts]:
     lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
     return epoch_batches(*lengths, _tokens(training), training.seed, epoch=0)
 

@@ -113,10 +113,11 @@ def time_steps(settings: Settings, prepared: Prepared, team: Team, steps: int = 
     total = 0.0
     for weight, part in [(0.0, late), (agreement, 1 - late)] if agreement else [(0.0, 1.0)]:
         seconds = []
-        for rows in [picked[0], *picked]:
+        for parts in [picked[0], *picked]:
             started = time.perf_counter()
-            pairs = pairs_of(prepared, share(rows, team.rank, team.size)).to(device)
-            float(backward(model, [pairs], training.label_smoothing, pairs.tokens, weight))
+            mine = share(parts, team.rank, team.size)
+            pairs = [pairs_of(prepared, rows).to(device) for rows in mine if len(rows)]
+            float(backward(model, pairs, training.label_smoothing, sum(some.tokens for some in pairs), weight))
             add_up_gradients(model, team)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)

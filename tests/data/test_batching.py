@@ -1,8 +1,10 @@
-"""The one place that pads, marks padding, and shifts the target by one token."""
+"""The one place that pads, marks padding, and shifts the target by one token; which pairs an update reads."""
 
+import numpy as np
+import pytest
 import torch
 
-from clearhead.data.batching import Batch, make_batch, pad_sources
+from clearhead.data.batching import PARTS, Batch, Parts, epoch_batches, make_batch, pad_sources, share
 from clearhead.data.tokenizer import BOS, EOS, PAD, SPECIALS, UNK
 from tests.samples import TARGET_WORDS
 
@@ -91,3 +93,73 @@ def test_sources_are_padded_the_same_way_with_and_without_targets() -> None:
     src, src_mask = pad_sources([source for source, _ in PAIRS])
     assert torch.equal(src, batch.src)
     assert torch.equal(src_mask, batch.src_mask)
+
+
+LENGTHS = np.random.default_rng(3).integers(1, 29, (2, 499))  # of sources and targets
+TOKENS = 211
+
+
+def batches_of(seed: int = 5, epoch: int = 0, tokens: int = TOKENS) -> list[Parts]:
+    return epoch_batches(LENGTHS[0], LENGTHS[1], tokens, seed, epoch)
+
+
+def test_an_epoch_reads_every_pair_once() -> None:
+    read = np.concatenate([rows for parts in batches_of() for rows in parts])
+    assert sorted(read.tolist()) == list(range(499))
+
+
+def test_an_epoch_is_a_function_of_seed_and_epoch() -> None:
+    def written(batches: list[Parts]) -> list[list[list[int]]]:
+        return [[rows.tolist() for rows in parts] for parts in batches]
+
+    same, again = batches_of(), batches_of()
+    assert written(same) == written(again)
+    assert written(same) != written(batches_of(epoch=1))
+    assert written(same) != written(batches_of(seed=7))
+
+
+def test_the_parts_of_a_batch_share_its_tokens() -> None:
+    longest = LENGTHS.max(axis=0) + 1
+    batches = batches_of()
+    assert {len(parts) for parts in batches[:-1]} == {PARTS}
+    costs = [len(rows) * longest[rows].max() for parts in batches for rows in parts]
+    assert max(costs) <= TOKENS // PARTS
+    assert np.mean(costs) > 0.8 * TOKENS / PARTS
+    padded = 1 - sum((LENGTHS[1][rows] + 1).sum() for parts in batches for rows in parts) / sum(
+        len(rows) * (LENGTHS[1][rows].max() + 1) for parts in batches for rows in parts
+    )
+    assert padded < 0.05
+
+
+def test_the_parts_of_a_batch_are_of_other_lengths() -> None:
+    """By chance alone they differ by a third of the range; neighbours would differ by one or two."""
+    apart = [abs(np.diff([LENGTHS[1][rows].mean() for rows in parts])).item() for parts in batches_of()[:-1]]
+    assert np.mean(apart) > 29 / 5
+
+
+def test_a_pair_that_is_longer_than_a_part_is_one() -> None:
+    batches = epoch_batches(np.array([3, 300, 5]), np.array([2, 7, 300]), TOKENS, seed=1, epoch=0)
+    assert sorted(rows.tolist() for parts in batches for rows in parts) == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 4, 5])
+def test_processes_share_all_rows_of_a_batch_and_about_the_same_work(processes: int) -> None:
+    for parts in batches_of():
+        shares = [share(parts, rank, processes) for rank in range(processes)]
+        rows = [row for mine in shares for some in mine for row in some.tolist()]
+        assert sorted(rows) == sorted(np.concatenate(parts).tolist())
+    work = [sum(LENGTHS[1][rows].sum() + len(rows) for rows in mine) for mine in shares_of_all(processes)]
+    assert max(work) < 1.5 * min(work)
+
+
+def shares_of_all(processes: int) -> list[Parts]:
+    """Each process's rows of a whole epoch."""
+    batches = batches_of(tokens=997)  # so that each has several rows of a part
+    return [[rows for parts in batches for rows in share(parts, rank, processes)] for rank in range(processes)]
+
+
+def test_two_processes_have_a_part_each() -> None:
+    parts = batches_of()[0]
+    assert [[rows.tolist() for rows in share(parts, rank, 2)] for rank in range(2)] == [
+        [part.tolist()] for part in parts
+    ]

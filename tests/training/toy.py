@@ -12,7 +12,7 @@ from clearhead.checkpoint.run import checkpoint_folder, steps
 from clearhead.config import Flags, make_request
 from clearhead.training.run import train
 
-STEPS, EPOCH = 14, 6  # updates of a run, batches of an epoch
+STEPS, EPOCH = 14, 5  # updates of a run, batches of an epoch
 SAVE, VALIDATE = 2, 4
 WORDS = ["apfel", "birne", "kirsche", "dattel", "feige", "traube", "melone", "olive", "quitte", "zitrone"]
 SETS = [

@@ -50,7 +50,7 @@ TASKS = {
     "multi30k-de-en": Task("multi30k", ("de", "en"), FLICKR),
     "multi30k-en-fr": Task("multi30k", ("en", "fr"), FLICKR),
     "tatoeba-en-zh": Task("tatoeba-en-zh", ("en", "zh"), recipe="tatoeba-en-zh"),
-    "tatoeba-en-de": Task("tatoeba-en-de", ("en", "de")),
+    "tatoeba-en-de": Task("tatoeba-en-de", ("en", "de"), recipe="tatoeba-en-de"),
     "g2p-en": Task("g2p-en", ("graph", "phon"), recipe="g2p-en"),
     "scan-simple": Task("scan", ("cmd", "act"), ("simple.test",), "simple.train", "", recipe="scan"),
     "scan-length": Task("scan", ("cmd", "act"), ("length.test",), "length.train", "", recipe="scan"),

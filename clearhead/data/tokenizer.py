@@ -31,7 +31,7 @@ BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 LEARNED = SPECIALS + 256  # ids from here on are learned, where there are bytes
 UNKNOWN = "⁇"  # how UNK reads, in SentencePiece too
 
-VOCABULARIES = ((10_000, 2_000), (100_000, 4_000), (500_000, 8_000), (2_000_000, 16_000))  # up to so many pairs, words
+VOCABULARIES = ((10_000, 2_000), (200_000, 4_000), (500_000, 8_000), (2_000_000, 16_000))  # up to so many pairs, words
 LARGEST_VOCABULARY = 32_000
 SMALLEST_VOCABULARY = 300  # with bytes; room for 20 characters and 20 merges
 SAMPLE = 1_000_000  # a vocabulary is learned from at most this many lines

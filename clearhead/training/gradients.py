@@ -77,7 +77,7 @@ class Gradients:
                     raise OutOfMemory(here.micro_tokens) from error
                 for parameter in self._model.parameters():
                     parameter.grad = None
-                cost = max(len(rows) * self._longest(rows) for rows in parts)  # it may be less than what was allowed
+                cost = max(len(rows) * self._longest(rows) for rows in parts if len(rows))  # perhaps less than allowed
                 here.micro_tokens = max(1, min(here.micro_tokens, cost) // 2)
                 warn("MEMORY", f"memory ran out; going on with {here.micro_tokens} tokens at a time, the same update")
         raise AssertionError("unreachable")

@@ -103,9 +103,10 @@ def epoch_batches(
 def share(batch: Parts, rank: int, processes: int) -> Parts:
     """One process's rows of a batch: of one part, where each part gets as many processes, or else of every part.
 
-    Of a part every n-th row, so that all have the same lengths and all the same work.
+    Of a part every n-th row, so that all have the same lengths and all the same work; a part of which it has none is
+    left out.
     """
     if processes % len(batch) == 0:
         rank, part = divmod(rank, len(batch))
         batch, processes = [batch[part]], processes // len(batch)
-    return [part[rank::processes] for part in batch]
+    return [part[rank::processes] for part in batch if rank < len(part)]

@@ -77,15 +77,13 @@ class Gradients:
                     raise OutOfMemory(here.micro_tokens) from error
                 for parameter in self._model.parameters():
                     parameter.grad = None
-                cost = max(len(rows) * self._longest(rows) for rows in parts if len(rows))  # perhaps less than allowed
+                cost = max(len(rows) * self._longest(rows) for rows in parts)  # it may be less than what was allowed
                 here.micro_tokens = max(1, min(here.micro_tokens, cost) // 2)
                 warn("MEMORY", f"memory ran out; going on with {here.micro_tokens} tokens at a time, the same update")
         raise AssertionError("unreachable")
 
     def _pieces(self, rows: np.ndarray, micro_tokens: int) -> list[np.ndarray]:
         """Rows that together cost at most `micro_tokens`."""
-        if not len(rows):
-            return []
         at_a_time = max(1, micro_tokens // self._longest(rows))
         return [rows[start : start + at_a_time] for start in range(0, len(rows), at_a_time)]
 

@@ -116,7 +116,7 @@ def time_steps(settings: Settings, prepared: Prepared, team: Team, steps: int = 
         for parts in [picked[0], *picked]:
             started = time.perf_counter()
             mine = share(parts, team.rank, team.size)
-            pairs = [pairs_of(prepared, rows).to(device) for rows in mine if len(rows)]
+            pairs = [pairs_of(prepared, rows).to(device) for rows in mine]
             float(backward(model, pairs, training.label_smoothing, sum(some.tokens for some in pairs), weight))
             add_up_gradients(model, team)
             optimizer.step()

@@ -158,6 +158,12 @@ def shares_of_all(processes: int) -> list[Parts]:
     return [[rows for parts in batches for rows in share(parts, rank, processes)] for rank in range(processes)]
 
 
+def test_a_process_without_a_row_of_a_part_has_no_such_part() -> None:
+    parts = [np.array([3, 5]), np.array([7])]
+    shares = [[rows.tolist() for rows in share(parts, rank, 3)] for rank in range(3)]
+    assert shares == [[[3], [7]], [[5]], []]
+
+
 def test_two_processes_have_a_part_each() -> None:
     parts = batches_of()[0]
     assert [[rows.tolist() for rows in share(parts, rank, 2)] for rank in range(2)] == [

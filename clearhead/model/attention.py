@@ -4,13 +4,17 @@ B sentences, T positions that look, S positions looked at, H heads, K head width
 W hypotheses per sentence, N slots of the cache.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from .linear import Linear
 
 FEW_SENTENCES = 16  # for which one call of the fused kernel takes less time than six plain ones
+FEW_KEYS = 16  # with fewer, torch's softmax, alone or in the fused kernel, goes number by number on the CPU
 
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None, scale: float) -> Tensor:
@@ -31,7 +35,7 @@ class ScaledDotProduct(nn.Module):
     """Paper 3.2.1: softmax(q·kᵀ·scale)·v on the fused kernel, which never stores the weights.
 
     For a single query in each of many sentences, as in a step of a search, there is nothing to be saved, and plain
-    products are faster; for few sentences they are more calls.
+    products are faster; for few sentences they are more calls. In training they are faster for few keys too.
 
     It has no parameters, and it is the one place to hook: whoever wants the weights recomputes them from
     (q, k, v, mask) with `attention_weights`.
@@ -44,7 +48,37 @@ class ScaledDotProduct(nn.Module):
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         if q.shape[2] == 1 and len(q) > FEW_SENTENCES:
             return attention_weights(q, k, mask, self.scale) @ v  # (B, H, 1, K)
+        if q.requires_grad and k.shape[2] < FEW_KEYS and q.device.type == "cpu" and q.dtype == torch.float32:
+            return FewKeys.apply(q, k, v, mask, self.scale)
         return F.scaled_dot_product_attention(q, k, v, mask, scale=self.scale)  # (B, H, T, K)
+
+
+class FewKeys(torch.autograd.Function):
+    """The same by plain products that keep the weights, for training with few keys: 1.15 to 1.5 times as fast."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> Tensor:
+        B, H, T, K = q.shape
+        q, k, v = (x.reshape(B * H, -1, K) for x in (q, k, v))
+        scores = torch.bmm(q, k.transpose(1, 2)).mul_(scale)  # (B·H, T, S)
+        if mask is not None:
+            scores.view(B, H, T, -1).masked_fill_(~mask, float("-inf"))
+        weights = scores.sub_(scores.amax(dim=2, keepdim=True)).exp_()
+        weights.div_(weights.sum(dim=2, keepdim=True))
+        ctx.save_for_backward(q, k, v, weights)
+        ctx.scale = scale
+        return torch.bmm(weights, v).view(B, H, T, K)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, weights = ctx.saved_tensors
+        B, H, T, K = gradients[0].shape
+        of_sum = gradients[0].reshape(B * H, T, K)
+        of_weights = torch.bmm(of_sum, v.transpose(1, 2)).mul_(weights)
+        of_scores = of_weights.sub_(weights * of_weights.sum(dim=2, keepdim=True)).mul_(ctx.scale)
+        found = of_scores @ k, of_scores.transpose(1, 2) @ q, weights.transpose(1, 2) @ of_sum
+        return *(of_one.view(B, H, -1, K) for of_one in found), None, None
 
 
 class MultiHeadAttention(nn.Module):

@@ -53,6 +53,25 @@ def test_queries_one_by_one_equal_all_at_once(
     assert_close(torch.cat(alone, dim=2), attend(q, k, v, mask))
 
 
+@pytest.mark.parametrize("mask_shape", [None, (T, S), (B, 1, 1, S), (B, 1, T, S), (B, H, T, S)], ids=str)
+def test_few_keys_are_learned_from_as_by_the_fused_kernel(
+    mask_shape: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As they come from one product: heads beside each other, not one after the other.
+    inputs = [torch.randn(B, length, H, K).transpose(1, 2).requires_grad_() for length in (T, S, S)]
+    mask = None if mask_shape is None else random_mask(*mask_shape)
+    onward = torch.randn(B, T, H, K).transpose(1, 2)
+
+    def attended(few: int) -> tuple[Tensor, ...]:
+        monkeypatch.setattr(in_attention, "FEW_KEYS", few)
+        attention = ScaledDotProduct(0.3)(*inputs, mask)
+        assert ("FewKeys" in type(attention.grad_fn).__name__) == (few > S)
+        return attention, *torch.autograd.grad(attention, inputs, onward)
+
+    for plain, fused in zip(attended(S + 1), attended(S), strict=True):
+        assert_close(plain, fused)
+
+
 def test_weights_are_a_distribution_over_what_may_be_seen() -> None:
     q, k, mask = torch.randn(B, H, T, K), torch.randn(B, H, S, K), random_mask(B, 1, T, S)
     weights = attention_weights(q, k, mask, K**-0.5)

@@ -139,8 +139,7 @@ def add_up_gradients(model: Model, team: Team) -> None:
     flat = torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
     team.add_up(flat)
     for parameter, piece in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
-        assert parameter.grad is not None
-        parameter.grad.copy_(piece.view_as(parameter))
+        parameter.grad = piece.view_as(parameter)
 
 
 class OutOfMemory(Exception):  # noqa: N818 (it reads as what it is)

@@ -1,5 +1,6 @@
 """Muon: orthogonal steps against the singular value decomposition, the rest against torch's Adam, which is which."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from clearhead.data.batching import make_batch
 from clearhead.model import ModelOptions
+from clearhead.training import muon
 from clearhead.training.distributed import Team
 from clearhead.training.loss import batch_loss
 from clearhead.training.muon import MOMENTUM, SIZE, Muon, inner_matrices, orthogonal
@@ -28,6 +30,18 @@ def test_an_orthogonal_step_has_the_directions_of_the_gradient_and_one_size_for_
     assert found.diagonal().min() > 0.6
     assert found.diagonal().max() < 1.3
     torch.testing.assert_close(found, found.diagonal().diag(), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("smallest", [1.0, 1e-3], ids=["all alike", "some far smaller"])
+def test_a_wide_matrix_is_as_orthogonal_by_small_squares_as_by_itself(
+    smallest: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(3)
+    u, _, v = torch.linalg.svd(torch.randn(7, 23), full_matrices=False)
+    matrix = u * torch.logspace(0, math.log10(smallest), 7) @ v
+    by_squares = orthogonal(matrix), orthogonal(matrix.t()).t()
+    monkeypatch.setattr(muon, "WIDE", math.inf)
+    torch.testing.assert_close(by_squares, (orthogonal(matrix),) * 2, atol=1e-4, rtol=0)
 
 
 def test_the_inner_matrices_are_all_but_embeddings_and_output() -> None:

@@ -78,8 +78,8 @@ def points(folder: Path) -> list[tuple[int, bool]]:
     return results
 
 
-def memory(lines: int) -> tuple[int, int]:
-    """The most kilobytes in use after a tenth of the lines, and after all."""
+def memory(lines: int) -> tuple[int, int, int]:
+    """The most kilobytes in use after a tenth of the lines, and after all; and how many were translated."""
     used: list[int] = []
     done = 0
 
@@ -103,7 +103,7 @@ def memory(lines: int) -> tuple[int, int]:
     os.close(write)
     sys.stdin = os.fdopen(read)
     translate_file(stub_translator(engine), Path("-"), Path(os.devnull), Task(DecodingOptions()))
-    return used[0], used[-1]
+    return used[0], used[-1], done
 
 
 if __name__ == "__main__":

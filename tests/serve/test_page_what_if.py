@@ -49,6 +49,14 @@ def others(step: dict[str, Any]) -> list[tuple[int, str]]:
     return [(id, text) for id, text in found if id != step["chosen"] and text not in ("<pad>", "<s>")]
 
 
+def test_a_view_stays_chosen_if_a_trace_arrives_at_once(server: Running, open_page: Open) -> None:
+    page = open_page(server, DESKTOP)
+    enter(page, OTHER)
+    look(page, "flow")
+    page.evaluate("CH.set({ view: 'decoding' }); CH.show([...CH.traces]);")
+    assert page.get_attribute("#tab-decoding", "aria-selected") == "true"
+
+
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
 def test_another_word_is_forced_and_the_rest_searched_again(server: Running, open_page: Open, width: int) -> None:
     page = open_page(server, width)

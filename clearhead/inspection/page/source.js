@@ -10,6 +10,7 @@ CH.strings = embedded("strings", "{}");
 CH.traces = embedded("traces", "[]");
 
 CH.show = function (traces) {
+  CH.settleHash();
   CH.traces = traces;
   CH.restart();
 };

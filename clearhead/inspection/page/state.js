@@ -8,7 +8,7 @@ const CHOICES = { by: MEASURES, kind: ["encoder", "decoder", "cross"], mode: ["m
   scale: ["row", "global"], theme: ["auto", "light", "dark"], side: ["target", "source"], lang: ["en", "zh"] };
 const COUNTED = ["trace", "layer", "head", "step", "place", "key"]; // from 1 in the address, as on the page
 const FOCUS = ["step", "place", "key", "side"]; // these alone need nothing built anew
-let writing;
+let writing = null;
 
 /**
  * What is shown when the address says nothing: the head that aligns best, the first word. `step` is a row of the decoder,
@@ -61,6 +61,7 @@ CH.readHash = function () {
 
 // Only what differs from the start is in the address
 function writeHash() {
+  writing = null;
   const defaults = initial(CH.trace()), hash = new URLSearchParams();
   for (const name in defaults) {
     const text = written(name, CH.state[name]);
@@ -72,6 +73,13 @@ function writeHash() {
     if (!(refused instanceof DOMException)) throw refused; // as in the frame of a notebook
   }
 }
+
+// What was selected a moment ago is in the address too
+CH.settleHash = function () {
+  if (writing === null) return;
+  clearTimeout(writing);
+  writeHash();
+};
 
 CH.trace = () => CH.traces[CH.state.trace];
 

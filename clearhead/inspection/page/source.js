@@ -10,7 +10,7 @@ CH.strings = embedded("strings", "{}");
 CH.traces = embedded("traces", "[]");
 
 CH.show = function (traces) {
-  CH.settleHash();
+  if (CH.state) CH.writeHash();
   CH.traces = traces;
   CH.restart();
 };

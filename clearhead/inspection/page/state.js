@@ -8,7 +8,7 @@ const CHOICES = { by: MEASURES, kind: ["encoder", "decoder", "cross"], mode: ["m
   scale: ["row", "global"], theme: ["auto", "light", "dark"], side: ["target", "source"], lang: ["en", "zh"] };
 const COUNTED = ["trace", "layer", "head", "step", "place", "key"]; // from 1 in the address, as on the page
 const FOCUS = ["step", "place", "key", "side"]; // these alone need nothing built anew
-let writing = null;
+let writing;
 
 /**
  * What is shown when the address says nothing: the head that aligns best, the first word. `step` is a row of the decoder,
@@ -59,9 +59,8 @@ CH.readHash = function () {
   CH.state = bounded(state);
 };
 
-// Only what differs from the start is in the address
-function writeHash() {
-  writing = null;
+// Only what differs from the start
+CH.writeHash = function () {
   const defaults = initial(CH.trace()), hash = new URLSearchParams();
   for (const name in defaults) {
     const text = written(name, CH.state[name]);
@@ -70,15 +69,8 @@ function writeHash() {
   try {
     history.replaceState(null, "", "#" + hash);
   } catch (refused) {
-    if (!(refused instanceof DOMException)) throw refused; // as in the frame of a notebook
+    if (!(refused instanceof DOMException)) throw refused; // as in a notebook
   }
-}
-
-// What was selected a moment ago is in the address too
-CH.settleHash = function () {
-  if (writing === null) return;
-  clearTimeout(writing);
-  writeHash();
 };
 
 CH.trace = () => CH.traces[CH.state.trace];
@@ -96,7 +88,7 @@ CH.set = function (patch) {
   const changed = Object.keys(before).filter((name) => String(CH.state[name]) !== String(before[name]));
   if (!changed.length) return;
   clearTimeout(writing);
-  writing = setTimeout(writeHash, 100); // browsers refuse one at every move of the mouse
+  writing = setTimeout(CH.writeHash, 100); // browsers refuse to do it at each move
   CH.changed(changed.every((name) => FOCUS.includes(name)));
 };
 })(window.CH = window.CH || {});

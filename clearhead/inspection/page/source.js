@@ -10,7 +10,7 @@ CH.strings = embedded("strings", "{}");
 CH.traces = embedded("traces", "[]");
 
 CH.show = function (traces) {
-  if (CH.state) CH.writeHash();
+  if (CH.state) CH.writeHash(); // read anew
   CH.traces = traces;
   CH.restart();
 };

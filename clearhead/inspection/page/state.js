@@ -88,7 +88,7 @@ CH.set = function (patch) {
   const changed = Object.keys(before).filter((name) => String(CH.state[name]) !== String(before[name]));
   if (!changed.length) return;
   clearTimeout(writing);
-  writing = setTimeout(CH.writeHash, 100); // browsers refuse to do it at each move
+  writing = setTimeout(CH.writeHash, 100); // browsers refuse more
   CH.changed(changed.every((name) => FOCUS.includes(name)));
 };
 })(window.CH = window.CH || {});

@@ -22,7 +22,7 @@ class TrainingOptions:
     agreement: float = 0.0  # R-Drop's α: pairs are read twice, and predictions that differ cost so much; 5 is usual
     agreement_from: float = 0.0  # share of the steps before it begins: steps with it take twice as long
     clip: float = 1.0  # gradients longer than this are shortened to it; 0: never
-    optimizer: str | None = None  # adam (the paper's) | muon: inner matrices by orthogonal steps, the rest by Adam
+    optimizer: str | None = None  # adam (the paper's) | muon: orthogonal steps inside, Adam at 4 × the rate outside
     beta1: float = 0.9  # Adam's
     beta2: float = 0.98
     epsilon: float = 1e-9

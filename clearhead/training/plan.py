@@ -52,7 +52,7 @@ TABLE = [
 # first minutes such a model is far ahead (benchmarks/LOG.md).
 LEARNS_SOON = {"norm": "pre", "positions": "rotary"}
 # Where minutes allow fewer epochs than these, dropout is at most this: what is seen seldom is not learned by heart.
-DROPOUTS = ((4, 0.0), (8, 0.1), (25, 0.2))
+DROPOUTS = ((4, 0.0), (8, 0.1), (12, 0.2))
 FEWEST_STEPS = 50
 ENOUGH_STEPS = 1500  # where a time allows fewer, the next smaller model gets it; a judgement, not yet measured
 VALIDATIONS = 12  # in a run

@@ -54,6 +54,7 @@ class Sizes:
     dropout: float = 0.1
     smoothing: float = 0.1
     rate: float = 1e-4
+    low: bool = False  # in bfloat16, by what a trainer offers for it
 
 
 TINY = Sizes(

@@ -84,6 +84,7 @@ def train(model: MarianMTModel, data: list[Any], steps: int, asked: Training) ->
         warmup_steps=max(1, steps // 8), label_smoothing_factor=asked.sizes.smoothing, lr_scheduler_type="linear",
         save_strategy="no", report_to=[], seed=asked.seed, use_cpu=True, disable_tqdm=True, logging_steps=200,
         remove_unused_columns=False, train_sampling_strategy="group_by_length",
+        bf16=asked.sizes.low,
     )  # fmt: skip
     counting = Counting(Pace())
     trainer = Seq2SeqTrainer(

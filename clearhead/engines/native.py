@@ -185,7 +185,8 @@ class NativeEngine:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads
         together, apart = self._speeds[threads], self._speeds[1] * cores
         if apart > 1.1 * together and batches.tokens_left() / together > WORTH_STARTING:
-            self._workers = Workers(self._folder, self.weights_sha256, cores)
+            product = "bfloat16" if self.in_bfloat16 else "float32"
+            self._workers = Workers(self._folder, self.weights_sha256, cores, product)
 
 
 def open_native(folder: Path, *, deterministic: bool = False) -> NativeEngine:

@@ -1,4 +1,6 @@
-"""One of the processes that the native engine shares its work with: `python -m clearhead.engines.worker MODEL THREADS`.
+"""One of the processes that the native engine shares its work with.
+
+    python -m clearhead.engines.worker MODEL THREADS PRODUCT      (PRODUCT: the type in which it multiplies)
 
 It says which weights it has loaded, and then answers batches, a JSON object a line, until its input ends.
 """
@@ -19,9 +21,10 @@ from clearhead.decoding import DecodingOptions, Demand
 from .native import NativeEngine, open_native
 
 
-def main(folder: Path, threads: int, asked: Iterable[str], answers: TextIO) -> None:
+def main(folder: Path, threads: int, product: str, asked: Iterable[str], answers: TextIO) -> None:
     torch.set_num_threads(threads)
     engine = open_native(folder)
+    engine.in_bfloat16 = product == "bfloat16"
     print(json.dumps(read_manifest(folder)[WEIGHTS].sha256), file=answers, flush=True)
     for line in asked:
         print(json.dumps(_answer(engine, json.loads(line))), file=answers, flush=True)
@@ -36,4 +39,4 @@ def _answer(engine: NativeEngine, batch: dict[str, Any]) -> list[list[tuple[list
 
 if __name__ == "__main__":
     output, sys.stdout = sys.stdout, sys.stderr  # what else is printed must not be taken for an answer
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.stdin, output)
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.stdin, output)

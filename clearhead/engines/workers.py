@@ -23,11 +23,14 @@ ENOUGH = 8  # processes; beyond that each gets more threads
 
 
 class Workers:
-    """As many processes as there are cores, all with the weights whose SHA-256 is `weights`."""
+    """As many processes as there are cores, all with the weights whose SHA-256 is `weights`.
 
-    def __init__(self, folder: Path, weights: str, cores: int) -> None:
+    They multiply in this type, as the engine does that they belong to: a search must not depend on who makes it.
+    """
+
+    def __init__(self, folder: Path, weights: str, cores: int, product: str) -> None:
         count = min(cores, ENOUGH)
-        command = [sys.executable, "-m", "clearhead.engines.worker", str(folder), str(cores // count)]
+        command = [sys.executable, "-m", "clearhead.engines.worker", str(folder), str(cores // count), product]
         environment = {**os.environ, "OMP_NUM_THREADS": str(cores // count)}
         self._weights = weights
         self._processes = [self._start(command, environment) for _ in range(count)]

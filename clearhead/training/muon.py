@@ -24,18 +24,27 @@ SIZE = 0.4  # of a step's numbers in units of the rate, as Adam's usually are
 FASTER = 4.0  # Adam's rate in units of the group's: 2 to 8 were tried, 1 learns far less (benchmarks/LOG.md)
 ITERATION = (3.4445, -4.7750, 2.0315)  # Jordan's: singular values from about 0 to 1 end between 0.7 and 1.2 after five
 ITERATIONS = 5
+AT_ONCE = 4  # matrices of one shape; small ones are multiplied faster together, large ones no slower
 WIDE = 3  # times as many columns as rows, from which on it is faster to make all factors first
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon for the matrices of a model's inner layers, Adam, `FASTER`, for its other parameters."""
+    """Muon, with products in this type, for the matrices of inner layers, Adam, `FASTER`, for other parameters."""
 
-    def __init__(self, model: nn.Module, betas: tuple[float, float], epsilon: float, team: Team | None = None) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        betas: tuple[float, float],
+        epsilon: float,
+        team: Team | None = None,
+        product: torch.dtype = torch.float32,
+    ) -> None:
         stacked = inner_matrices(model)
         others = [parameter for parameter in model.parameters() if parameter not in stacked]
         groups: list[dict[str, Any]] = [{"params": list(stacked), "rows": list(stacked.values())}]
         super().__init__([*groups, {"params": others, "fused": True}], {"lr": 0.0})
         self._betas, self._epsilon, self._team = betas, epsilon, team or Team()
+        self._product = product
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
@@ -63,9 +72,9 @@ class Muon(torch.optim.Optimizer):
         """Every process's share, put together: the same in all of them, however many they are."""
         rank, size = self._team.rank, self._team.size
         if size == 1:
-            return [orthogonal(matrix) for matrix in matrices]
+            return orthogonal_each(matrices, self._product)
         found = [matrix.new_zeros(matrix.shape) for matrix in matrices]
-        found[rank::size] = [orthogonal(matrix) for matrix in matrices[rank::size]]
+        found[rank::size] = orthogonal_each(matrices[rank::size], self._product)
         flat = torch.cat([matrix.flatten() for matrix in found])
         self._team.add_up(flat)
         pieces = flat.split([matrix.numel() for matrix in matrices])
@@ -107,30 +116,48 @@ def inner_matrices(model: nn.Module) -> dict[Tensor, int]:
     return {module.weight: rows.get(module.weight, len(module.weight)) for module in linear}
 
 
-def orthogonal(matrix: Tensor) -> Tensor:
-    """U Vᵀ of its singular value decomposition U Σ Vᵀ, nearly, by products alone: five Newton–Schulz iterations."""
-    is_tall = matrix.shape[0] > matrix.shape[1]
-    x = matrix.t() if is_tall else matrix
-    x = x / (x.norm() + 1e-7)
-    x = _by_small_squares(x) if x.shape[1] >= WIDE * x.shape[0] else _by_itself(x)
-    return x.t() if is_tall else x
+def orthogonal_each(matrices: Sequence[Tensor], product: torch.dtype = torch.float32) -> list[Tensor]:
+    """`orthogonal` of each, those of one shape `AT_ONCE`."""
+    places: dict[torch.Size, list[int]] = {}
+    for place, matrix in enumerate(matrices):
+        places.setdefault(matrix.shape, []).append(place)
+    found = list(matrices)
+    for same in places.values():
+        for some in (same[start : start + AT_ONCE] for start in range(0, len(same), AT_ONCE)):
+            made = orthogonal(torch.stack([matrices[place] for place in some]), product)
+            for place, matrix in zip(some, made, strict=True):
+                found[place] = matrix
+    return found
+
+
+def orthogonal(matrices: Tensor, product: torch.dtype = torch.float32) -> Tensor:
+    """U Vᵀ of each one's singular value decomposition U Σ Vᵀ, nearly, by five Newton–Schulz iterations; (N, n, m).
+
+    All but the length is products, computed in the type `product`: bfloat16 is enough for a direction to move in.
+    """
+    is_tall = matrices.shape[1] > matrices.shape[2]
+    x = matrices.mT if is_tall else matrices
+    x = (x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)).to(product)
+    x = _by_small_squares(x) if x.shape[2] >= WIDE * x.shape[1] else _by_itself(x)
+    return (x.mT if is_tall else x).to(matrices.dtype)
 
 
 def _by_itself(x: Tensor) -> Tensor:
     """x becomes (a + b x xᵀ + c (x xᵀ)²) x in each iteration."""
     a, b, c = ITERATION
     for _ in range(ITERATIONS):
-        square = x @ x.t()
-        x = torch.addmm(x, torch.addmm(square, square, square, beta=b, alpha=c), x, beta=a)
+        square = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
     return x
 
 
 def _by_small_squares(x: Tensor) -> Tensor:
     """The same for a wide x: all factors are made of x xᵀ, which is smaller, and x is multiplied once, by them all."""
     a, b, c = ITERATION
-    square, factors = x @ x.t(), torch.eye(len(x), dtype=x.dtype, device=x.device)
+    square = x @ x.mT
+    factors = torch.eye(x.shape[1], dtype=x.dtype, device=x.device).expand_as(square)
     for _ in range(ITERATIONS):
-        factor = torch.addmm(square, square, square, beta=b, alpha=c)
-        factor.diagonal().add_(a)
+        factor = torch.baddbmm(square, square, square, beta=b, alpha=c)
+        factor.diagonal(dim1=1, dim2=2).add_(a)
         square, factors = factor @ square @ factor, factor @ factors
     return factors @ x

@@ -31,7 +31,8 @@ def make_optimizer(
     """Adam as in paper 5.3, or Muon; the rate is set at each update."""
     betas = options.beta1, options.beta2
     if options.optimizer == "muon":
-        return Muon(model, betas, options.epsilon, team)
+        product = torch.bfloat16 if options.precision == "bfloat16" else torch.float32
+        return Muon(model, betas, options.epsilon, team, product)
     return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=options.epsilon, fused=True)
 
 

@@ -79,6 +79,7 @@ def test_deterministic_is_the_same_alone_and_among_others(name: str, folder: Pat
 
 def test_native_searches_in_bfloat16_and_scores_exactly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources, options = [[5, 6, 7]], DecodingOptions(beam=1, max_length=3)
+    monkeypatch.setattr(native, "has_bfloat16", lambda: False)
     exact = open_engine(folder, "native")
     monkeypatch.setattr(native, "has_bfloat16", lambda: True)
     rounded = open_engine(folder, "native")

@@ -31,7 +31,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NativeEn
 
 def hire(engine: NativeEngine, weights: str | None = None) -> Workers:
     assert engine._folder is not None
-    engine._workers = workers = Workers(engine._folder, weights or engine.weights_sha256, cores=2)
+    engine._workers = workers = Workers(engine._folder, weights or engine.weights_sha256, 2, "float32")
     deadline = time.monotonic() + 120
     while len(workers._ready) + len(workers._lost) < 2:
         assert time.monotonic() < deadline

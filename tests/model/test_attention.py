@@ -54,22 +54,37 @@ def test_queries_one_by_one_equal_all_at_once(
 
 
 @pytest.mark.parametrize("mask_shape", [None, (T, S), (B, 1, 1, S), (B, 1, T, S), (B, H, T, S)], ids=str)
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
 def test_few_keys_are_learned_from_as_by_the_fused_kernel(
-    mask_shape: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch
+    mask_shape: tuple[int, ...] | None, kind: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As they come from one product: heads beside each other, not one after the other.
-    inputs = [torch.randn(B, length, H, K).transpose(1, 2).requires_grad_() for length in (T, S, S)]
+    inputs = [torch.randn(B, length, H, K, dtype=kind).transpose(1, 2).requires_grad_() for length in (T, S, S)]
     mask = None if mask_shape is None else random_mask(*mask_shape)
-    onward = torch.randn(B, T, H, K).transpose(1, 2)
+    onward = torch.randn(B, T, H, K, dtype=kind).transpose(1, 2)
 
     def attended(few: int) -> tuple[Tensor, ...]:
-        monkeypatch.setattr(in_attention, "FEW_KEYS", few)
+        monkeypatch.setattr(in_attention, "FEW_KEYS", {kind: few})
         attention = ScaledDotProduct(0.3)(*inputs, mask)
         assert ("FewKeys" in type(attention.grad_fn).__name__) == (few > S)
+        assert attention.dtype == kind
         return attention, *torch.autograd.grad(attention, inputs, onward)
 
+    rtol, atol = (0.02, 0.05) if kind == torch.bfloat16 else (None, None)
     for plain, fused in zip(attended(S + 1), attended(S), strict=True):
-        assert_close(plain, fused)
+        assert_close(plain, fused, rtol=rtol, atol=atol)
+
+
+def test_many_keys_in_bfloat16_are_learned_from_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fused kernel's own way back in bfloat16 is far slower."""
+    monkeypatch.setattr(in_attention, "FEW_KEYS", {})
+    inputs = [torch.randn(B, H, S, K, dtype=torch.bfloat16).requires_grad_() for _ in range(3)]
+    exact = [x.detach().float().requires_grad_() for x in inputs]
+    ours, theirs = ScaledDotProduct(0.3)(*inputs, None), ScaledDotProduct(0.3)(*exact, None)
+    assert torch.equal(ours, theirs.bfloat16())
+    onward = torch.randn_like(ours)
+    found = torch.autograd.grad(ours, inputs, onward)
+    assert_close(found, tuple(x.bfloat16() for x in torch.autograd.grad(theirs, exact, onward.float())))
 
 
 def test_weights_are_a_distribution_over_what_may_be_seen() -> None:

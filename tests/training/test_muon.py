@@ -12,7 +12,7 @@ from clearhead.model import ModelOptions
 from clearhead.training import muon
 from clearhead.training.distributed import Team
 from clearhead.training.loss import batch_loss
-from clearhead.training.muon import FASTER, MOMENTUM, SIZE, Muon, inner_matrices, orthogonal
+from clearhead.training.muon import FASTER, MOMENTUM, SIZE, Muon, inner_matrices, orthogonal, orthogonal_each
 from clearhead.training.options import TrainingOptions
 from clearhead.training.step import make_optimizer, set_rate, update
 from tests.samples import PAPER, make_model
@@ -21,15 +21,43 @@ from tests.training.test_loss import PAIRS, each_kind
 MUON = TrainingOptions(optimizer="muon")
 
 
+def orthogonal_one(matrix: Tensor, product: torch.dtype = torch.float32) -> Tensor:
+    return orthogonal(matrix[None], product)[0]
+
+
+@pytest.mark.parametrize(("product", "error"), [(torch.float32, 1e-4), (torch.bfloat16, 0.03)], ids=str)
 @pytest.mark.parametrize("shape", [(7, 7), (23, 7), (7, 23)])
-def test_an_orthogonal_step_has_the_directions_of_the_gradient_and_one_size_for_all(shape: tuple[int, int]) -> None:
+def test_an_orthogonal_step_has_the_directions_of_the_gradient_and_one_size_for_all(
+    shape: tuple[int, int], product: torch.dtype, error: float
+) -> None:
     torch.manual_seed(3)
     matrix = torch.randn(shape)
     u, _, v = torch.linalg.svd(matrix, full_matrices=False)
-    found = u.t() @ orthogonal(matrix) @ v.t()  # diagonal if the directions are the same
+    found = u.t() @ orthogonal_one(matrix, product) @ v.t()  # diagonal if the directions are the same
     assert found.diagonal().min() > 0.6
     assert found.diagonal().max() < 1.3
-    torch.testing.assert_close(found, found.diagonal().diag(), atol=1e-4, rtol=0)
+    torch.testing.assert_close(found, found.diagonal().diag(), atol=error, rtol=0)
+
+
+def test_many_of_several_shapes_are_as_each_alone() -> None:
+    matrices = [torch.randn(shape) for shape in [(7, 7)] * 6 + [(23, 7), (7, 7), (7, 23), (23, 7)]]
+    for matrix, made in zip(matrices, orthogonal_each(matrices), strict=True):
+        torch.testing.assert_close(made, orthogonal_one(matrix))
+
+
+@pytest.mark.parametrize("precision", ["auto", "float32", "bfloat16"])
+def test_they_are_made_in_the_precision_of_the_run(precision: str) -> None:
+    model = make_model(replace(PAPER, dropout=0.0))
+    weight = dict(model.named_parameters())["decoder.0.feed_forward.outer.weight"]
+    before = weight.detach().clone()
+    optimizer = make_optimizer(model, replace(MUON, precision=precision))
+    set_rate(optimizer, 0.01)
+    gradient = torch.randn_like(weight)
+    weight.grad = gradient.clone()
+    optimizer.step()
+    product = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    step = 0.01 * SIZE * max(weight.shape) ** 0.5 * orthogonal_one(gradient * (1 - MOMENTUM**2), product)
+    torch.testing.assert_close(before - weight.detach(), step)
 
 
 @pytest.mark.parametrize("smallest", [1.0, 1e-3], ids=["all alike", "some far smaller"])
@@ -39,9 +67,9 @@ def test_a_wide_matrix_is_as_orthogonal_by_small_squares_as_by_itself(
     torch.manual_seed(3)
     u, _, v = torch.linalg.svd(torch.randn(7, 23), full_matrices=False)
     matrix = u * torch.logspace(0, math.log10(smallest), 7) @ v
-    by_squares = orthogonal(matrix), orthogonal(matrix.t()).t()
+    by_squares = orthogonal_one(matrix), orthogonal_one(matrix.t()).t()
     monkeypatch.setattr(muon, "WIDE", math.inf)
-    torch.testing.assert_close(by_squares, (orthogonal(matrix),) * 2, atol=1e-4, rtol=0)
+    torch.testing.assert_close(by_squares, (orthogonal_one(matrix),) * 2, atol=1e-4, rtol=0)
 
 
 def test_the_inner_matrices_are_all_but_embeddings_and_output() -> None:
@@ -67,7 +95,7 @@ def test_stacked_matrices_move_as_each_would_alone() -> None:
     weight = dict(model.named_parameters())[name]
     assert weight.grad is not None
     for old, new, gradient in zip(*(x.chunk(3) for x in (before[name], weight.detach(), weight.grad)), strict=True):
-        step = 0.01 * SIZE * max(gradient.shape) ** 0.5 * orthogonal(gradient * (1 - MOMENTUM**2))
+        step = 0.01 * SIZE * max(gradient.shape) ** 0.5 * orthogonal_one(gradient * (1 - MOMENTUM**2))
         torch.testing.assert_close(new, old - step)
 
 
@@ -84,7 +112,7 @@ def test_the_second_step_remembers_the_first() -> None:
         weight.grad = gradient.clone()
         optimizer.step()
     momentum = 0.95 * 0.05 * first + 0.05 * second
-    wanted = orthogonal(0.05 * second + 0.95 * momentum)
+    wanted = orthogonal_one(0.05 * second + 0.95 * momentum)
     torch.testing.assert_close(before - weight.detach(), 0.01 * SIZE * max(weight.shape) ** 0.5 * wanted)
 
 

@@ -73,7 +73,7 @@ class Muon(torch.optim.Optimizer):
         rank, size = self._team.rank, self._team.size
         if size == 1:
             return orthogonal_each(matrices, self._product)
-        found = [matrix.new_zeros(matrix.shape) for matrix in matrices]
+        found = [matrix.new_zeros(matrix.shape, dtype=self._product) for matrix in matrices]
         found[rank::size] = orthogonal_each(matrices[rank::size], self._product)
         flat = torch.cat([matrix.flatten() for matrix in found])
         self._team.add_up(flat)
@@ -133,13 +133,14 @@ def orthogonal_each(matrices: Sequence[Tensor], product: torch.dtype = torch.flo
 def orthogonal(matrices: Tensor, product: torch.dtype = torch.float32) -> Tensor:
     """U Vᵀ of each one's singular value decomposition U Σ Vᵀ, nearly, by five Newton–Schulz iterations; (N, n, m).
 
-    All but the length is products, computed in the type `product`: bfloat16 is enough for a direction to move in.
+    It is all products, but for the length, and computed in the type `product`, in which the result is too: bfloat16
+    is enough for a direction to move in.
     """
     is_tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if is_tall else matrices
     x = (x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)).to(product)
     x = _by_small_squares(x) if x.shape[2] >= WIDE * x.shape[1] else _by_itself(x)
-    return (x.mT if is_tall else x).to(matrices.dtype)
+    return x.mT if is_tall else x
 
 
 def _by_itself(x: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ MUON = TrainingOptions(optimizer="muon")
 
 
 def orthogonal_one(matrix: Tensor, product: torch.dtype = torch.float32) -> Tensor:
-    return orthogonal(matrix[None], product)[0]
+    return orthogonal(matrix[None], product)[0].float()
 
 
 @pytest.mark.parametrize(("product", "error"), [(torch.float32, 1e-4), (torch.bfloat16, 0.03)], ids=str)
@@ -140,7 +140,8 @@ def test_it_learns(kind: ModelOptions) -> None:
     assert losses[-1] < 0.5 * losses[0]
 
 
-def test_several_processes_make_the_same_matrices_as_one() -> None:
+@pytest.mark.parametrize("product", [torch.float32, torch.bfloat16])
+def test_several_processes_make_the_same_matrices_as_one(product: torch.dtype) -> None:
     """Each makes its share; together, added up, they have what one alone has."""
     matrices = [torch.randn(shape) for shape in [(7, 7), (23, 7), (7, 23), (11, 11), (5, 3)]]
     shares: list[Tensor] = []
@@ -150,6 +151,8 @@ def test_several_processes_make_the_same_matrices_as_one() -> None:
             shares.append(tensor)
 
     for rank in range(3):
-        Muon(make_model(PAPER), (0.9, 0.98), 1e-9, Recording(rank, 3))._orthogonal(matrices)
-    alone = Muon(make_model(PAPER), (0.9, 0.98), 1e-9)._orthogonal(matrices)
-    assert torch.equal(sum(shares, torch.zeros(())), torch.cat([matrix.flatten() for matrix in alone]))
+        Muon(make_model(PAPER), (0.9, 0.98), 1e-9, Recording(rank, 3), product)._orthogonal(matrices)
+    alone = Muon(make_model(PAPER), (0.9, 0.98), 1e-9, product=product)._orthogonal(matrices)
+    together = torch.cat([matrix.flatten() for matrix in alone])
+    assert together.dtype == product
+    assert torch.equal(sum(shares, torch.zeros((), dtype=product)), together)

@@ -27,6 +27,7 @@ VARIANTS = {
     "accumulation": ("training.micro_tokens=17",),
     "subword dropout": DROPOUT,
     "muon, then agreement": ("training.optimizer=muon", "training.agreement=3", "training.agreement_from=0.5"),
+    "muon in bfloat16": ("training.optimizer=muon", "training.precision=bfloat16"),
     "save never but at the end": (f"training.save_every={STEPS}", f"training.validate_every={STEPS}"),
 }
 Fail = Callable[[str], None]

@@ -28,11 +28,24 @@ class Headline:
     chinese: str
 
 
-STEP, FILE, ALONE = "float32, target tokens/s", "target tokens/s", "p50, ms"
+STEP, LOW_STEP = "float32, target tokens/s", "bfloat16, target tokens/s"
+FILE, ALONE = "target tokens/s", "p50, ms"
 HEADLINES = [
     *(
-        Headline("training", f"`{size}`", STEP, "Clearhead", f"train `{size}`, tokens/s", f"训练 `{size}`，词元/秒")
+        Headline(
+            "training", f"`{size}`", column, "Clearhead",
+            f"a step of `{size}`, {kind}, tokens/s", f"`{size}` 的一步，{kind}，词元/秒",
+        )
+        for column, kind in ((STEP, "float32"), (LOW_STEP, "bfloat16"))
         for size in ("tiny", "small", "base")
+    ),
+    *(
+        Headline(
+            "pipeline", f"`{size}`", FILE, ours,
+            f"train `{size}` from files{english}, tokens/s", f"从文件训练 `{size}`{chinese}，词元/秒",
+        )
+        for size in ("tiny", "small")
+        for ours, english, chinese in (("Clearhead", "", ""), ("Clearhead, Adam", ", Adam", "，Adam"))
     ),
     Headline(
         "translation", "`tiny`, beam 5, 1,000 lines as a file", FILE, AUTO,

@@ -84,6 +84,7 @@ class Plan:
         source, target = self.languages
         model, training = settings.model, settings.training
         epochs = self.steps / self.batches_per_epoch
+        twice = f", pairs read twice (R-Drop, α {training.agreement:g})" if training.agreement else ""
         kind = f"{model.norm}-norm transformer" if isinstance(model, TransformerOptions) else kind_of(model)
         width = f"{kind}, preset {settings.preset}, width {model.width}, dropout {model.dropout}"
         rows = [
@@ -92,7 +93,7 @@ class Plan:
             f"vocabulary  {settings.data.tokenizer}, {vocabularies(settings)}",
             f"model       {width}: {self.parameters:,} parameters",
             f"training    {self.steps:,} steps of {self.tokens_per_batch:,} tokens, {epochs:.1f} epochs, "
-            f"peak rate {training.peak_rate}, {training.warmup} steps of warm-up",
+            f"peak rate {training.peak_rate}, {training.warmup} steps of warm-up{twice}",
             f"machine     {self.processes} × {self.threads} threads, {self.precision}, about {self.memory_mib:,} MiB",
             f"time        about {self.steps * self.seconds_per_step / 60:.0f} min "
             f"({self.tokens_per_epoch / self.batches_per_epoch / self.seconds_per_step:,.0f} target tokens/s)",

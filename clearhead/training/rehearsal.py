@@ -43,12 +43,15 @@ class _OneOfMany(Team):
 
 
 def fastest(settings: Settings, prepared: Prepared) -> tuple[TrainingOptions, float]:
-    """With precision, processes and threads as told, else the fastest of what is tried; and seconds per step."""
+    """With precision, processes and threads as told, else the fastest of what is tried; and seconds per step.
+
+    Processes and threads are compared in the precision that is likely the faster one, and the other one has the best.
+    """
     training = settings.training
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     precisions = [training.precision]
     if training.precision == "auto":
-        precisions = ["float32", "bfloat16"] if has_bfloat16() else ["float32"]
+        precisions = ["bfloat16", "float32"] if has_bfloat16() else ["float32"]
     layouts = {(1, cores), (cores, 1)} if pick_device() == "cpu" else {(1, cores)}
     if training.processes is not None:
         layouts = {(training.processes, training.threads or max(1, cores // training.processes))}
@@ -60,7 +63,8 @@ def fastest(settings: Settings, prepared: Prepared) -> tuple[TrainingOptions, fl
             ways = replace(training, precision=precision, processes=processes, threads=threads)
             seconds = time_steps(replace(settings, training=ways), prepared, _OneOfMany(0, processes))
             tried[ways] = seconds * (EARNED if processes > 1 else 1.0)
-    best = min(tried, key=lambda ways: tried[ways])
+        best = min(tried, key=lambda ways: tried[ways])
+        layouts = {(best.processes or 1, best.threads or 1)}
     return best, tried[best]
 
 

@@ -80,6 +80,41 @@ def test_steps_that_take_long_are_not_rehearsed_again(prepared: Prepared, monkey
     assert timed.call_args.args[-1] == rehearsal.MANY
 
 
+FASTEST = [
+    (False, {}, ("float32", 3, 1), 2),
+    (True, {}, ("bfloat16", 1, 3), 3),
+    (True, {("bfloat16", 1): 9.5, ("bfloat16", 3): 8.0}, ("float32", 3, 1), 3),
+    (True, {("bfloat16", 3): 1.7}, ("bfloat16", 3, 1), 3),
+]
+
+
+@pytest.mark.parametrize(("has_it", "changed", "expected", "timed"), FASTEST)
+def test_what_is_fastest_here_is_taken(
+    prepared: Prepared,
+    has_it: bool,
+    changed: dict[tuple[str, int], float],
+    expected: tuple[str, int, int],
+    timed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seconds by precision and number of processes; bfloat16 only where the CPU has it."""
+    seconds = {("float32", 1): 5.0, ("float32", 3): 4.0, ("bfloat16", 1): 2.0, ("bfloat16", 3): 2.0, **changed}
+    asked: list[float] = []
+
+    def time_steps(settings: Settings, *_: Any) -> float:
+        ways = settings.training
+        asked.append(seconds[ways.precision, ways.processes or 0])
+        return asked[-1]
+
+    monkeypatch.setattr(rehearsal, "time_steps", time_steps)
+    monkeypatch.setattr(rehearsal, "has_bfloat16", lambda: has_it)
+    monkeypatch.setattr(rehearsal, "pick_device", lambda: "cpu")
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    found = make_plan(Request([], preset="tiny", training=TrainingOptions(steps=7)), prepared)[1]
+    assert (found.precision, found.processes, found.threads) == expected
+    assert len(asked) == timed
+
+
 @pytest.mark.slow
 def test_processes_are_timed_together_where_minutes_count(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two real ones, which exchange their gradients; with steps alone nobody waits for that."""

@@ -184,6 +184,7 @@ def test_agreement_begins_where_it_is_told_to(toy: Toy, tmp_path: Path, monkeypa
     monkeypatch.setattr(gradients, "backward", spy)
     assert toy.train(tmp_path, "training.agreement=3", "training.agreement_from=0.5") == 0
     assert asked == [0.0] * (STEPS // 2) + [3.0] * (STEPS // 2)
+    assert "pairs read twice (R-Drop, α 3)" in (tmp_path / "run.log").read_text()
 
 
 def test_the_loss_is_per_token_that_was_really_there(toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

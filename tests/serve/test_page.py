@@ -236,6 +236,27 @@ def test_a_file_comes_back_with_as_many_lines(server: Running, open_page: Open, 
     assert "27 lines translated" in page.inner_text("#file")
 
 
+def test_a_file_that_is_chosen_before_the_server_has_said_what_it_has_is_kept(
+    server: Running, open_page: Open, tmp_path: Path
+) -> None:
+    source = tmp_path / "early.txt"
+    source.write_text(f"{TEXT}\n", encoding="utf-8")
+    page = open_page(server)
+    enter(page, OTHER)  # what it asks at first has been answered
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/v1/info", hold)
+    page.reload()
+    while not held:
+        page.wait_for_timeout(20)
+    page.set_input_files("#choose-file", source)
+    held[0].continue_()
+    expect(page.locator("#download")).to_have_attribute("download", "early.zh.txt")
+
+
 def test_a_file_goes_on_after_a_loss_and_leaves_what_cannot_be_done(
     slow: Running, open_page: Open, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ const FIRST = 8, QUICK = 1, SLOW = 4; // lines of the first batch; seconds that 
 const part = (id) => document.getElementById(id);
 const job = { phase: "none", name: "", saved: "", href: "", done: 0, of: 0, problem: null, complaint: "", failed: [],
   warnings: {} };
-let working = new AbortController(), began = 0;
+let working = new AbortController(), began = 0, early = null; // a file chosen before the server said what it has
 
 // What cannot be text is told with what to do
 async function read(file) {
@@ -73,6 +73,7 @@ async function translateAll(lines, model, limits, signal) {
 
 CH.translateFile = async function (file) {
   const { info, model } = CH.live();
+  if (!info) early = file;
   if (!info || CH.writes(model) || job.phase === "working") return;
   if (job.href) URL.revokeObjectURL(job.href);
   Object.assign(job, { phase: "none", name: file.name, done: 0, problem: null, complaint: "", failed: [], warnings: {},
@@ -103,6 +104,11 @@ CH.translateFile = async function (file) {
     job.problem = job.phase === "none" ? problem : null;
   }
   CH.drawFile();
+};
+
+CH.takeEarlyFile = function () {
+  if (early) CH.translateFile(early);
+  early = null;
 };
 
 const take = (files) => { if (files.length) CH.translateFile(files[0]); };

@@ -104,6 +104,7 @@ async function start() {
   }
   takeExample();
   draw();
+  CH.takeEarlyFile();
   if (!CH.writes(live.model)) translate();
 }
 

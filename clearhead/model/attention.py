@@ -54,7 +54,8 @@ class ScaledDotProduct(nn.Module):
             if k.shape[2] < FEW_KEYS.get(q.dtype, 0):
                 return FewKeys.apply(q, k, v, mask, self.scale)
             if q.dtype == torch.bfloat16:
-                return self(q.float(), k.float(), v.float(), mask).to(q.dtype)
+                heads = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), mask, scale=self.scale)
+                return heads.to(q.dtype)
         return F.scaled_dot_product_attention(q, k, v, mask, scale=self.scale)  # (B, H, T, K)
 
 

@@ -2,8 +2,9 @@
 
 config.json is a closed schema. `format` and `model` (its `kind` and options) must be there; `data` and `decoding`
 are options too; `calibration`, which a finished model has, is what its scores mean; `scale` is that of the features of
-a model whose sources are numbers; `target` says which words it never learned to say; `tokenizer` and `about` hold plain
-values, which are shown or compared but never opened or run.
+a model whose sources are numbers; `target` says which words it never learned to say, `lines` what the lines were that
+it was trained on, and `alignment` which of its heads learned to align; `tokenizer` and `about` hold plain values, which
+are shown or compared but never opened or run.
 """
 
 import math
@@ -13,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.data.features import FeatureScale
+from clearhead.data.lines import Lines
 from clearhead.data.options import DataOptions
 from clearhead.decoding.calibration import Calibration
-from clearhead.decoding.options import DecodingOptions
+from clearhead.decoding.options import AligningHeads, AlignmentHead, DecodingOptions
 from clearhead.decoding.words import TargetWords
 from clearhead.errors import DAMAGED, MISSING, UserError
 from clearhead.model.options import ModelOptions, RNNOptions, TransformerOptions
@@ -33,6 +35,8 @@ OPTIONS: dict[str, type] = {
     "calibration": Calibration,
     "scale": FeatureScale,
     "target": TargetWords,
+    "lines": Lines,
+    "alignment": AlignmentHead,
 }
 PLAIN = ("tokenizer", "about")
 LARGEST = 1 << 24  # of any size in the options; a matrix of two of them can still be counted in 64 bits
@@ -41,6 +45,7 @@ LARGEST = 1 << 24  # of any size in the options; a matrix of two of them can sti
 def find_model(path: Path) -> Path:
     """The model folder that MODEL on the command line means: itself, or the one in a run folder."""
     own, inner = present(path), present(path / MODEL)
+    _require_own_form(own)
     if not own.exists():
         raise UserError("MISSING", f"{path} does not exist; expected a run folder or a model folder", MISSING)
     if (own / CONFIG).exists() or (own / MANIFEST).exists():
@@ -54,6 +59,22 @@ def find_model(path: Path) -> Path:
     else:
         found = f"{path} is a file"
     raise UserError("NOT_A_MODEL", f"{found}; expected a run folder or a model folder", DAMAGED)
+
+
+def _require_own_form(folder: Path) -> None:
+    """Models in the forms of others have a config.json too, and those that we exported a manifest of ours."""
+    if (folder / "model.bin").exists():
+        form, advice = (
+            "CTranslate2 (as 'clearhead export --to ct2' writes it)",
+            "--engine ct2 makes such a form by itself",
+        )
+    elif (folder / "source.spm").exists():
+        form = "Hugging Face's Marian (as 'clearhead export --to hf' writes it)"
+        advice = f"of a model from elsewhere, make one by: clearhead import {folder} OUT"
+    else:
+        return
+    expected = "expected a run folder or a model folder of ours; give the one that it was exported from"
+    raise UserError("EXPORTED", f"{folder} is a model in the form of {form}; {expected}; {advice}", DAMAGED)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -89,6 +110,18 @@ def said_words(config: Mapping[str, Any]) -> list[int] | None:
     return _target_words(config).said(model_options(config).target_vocabulary)
 
 
+def aligning_heads(config: Mapping[str, Any]) -> AligningHeads | None:
+    """The head that learned to align; none: nothing is known of one. ValueError if the model has no such head."""
+    if "alignment" not in config:
+        return None
+    head, options = from_dict(AlignmentHead, config["alignment"], "alignment"), model_options(config)
+    blocks, heads = (options.decoder_blocks, options.heads) if isinstance(options, TransformerOptions) else (0, 0)
+    if head.block >= blocks or head.head >= heads:
+        found = f"alignment is head {head.head} of block {head.block}"
+        raise ValueError(f"{found}, but the decoder has {blocks} blocks of {heads} heads")
+    return AligningHeads(head.block, head.head)
+
+
 def _target_words(config: Mapping[str, Any]) -> TargetWords:
     return from_dict(TargetWords, config.get("target", {}), "target")
 
@@ -117,6 +150,7 @@ def check_config(config: Mapping[str, Any]) -> None:
             from_dict(OPTIONS[key], section, key)
         elif any(isinstance(value, dict | list) for value in section.values()):
             raise ValueError(f"{key} has more than plain values")
+    aligning_heads(config)
     _target_words(config).require(model_options(config).target_vocabulary)
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from .aligner import NONE
 from .features import Source
 from .tokenizer import BOS, EOS, PAD
 
@@ -33,6 +34,7 @@ class Batch:
     tgt_in: Tensor  # (B, T) starts with BOS
     tgt_out: Tensor  # (B, T) ends with EOS
     tokens: int  # target tokens that are not padding
+    links: Tensor | None = None  # (B, T) the place in src of what each token of tgt_out translates; -1: not known
 
     def to(self, device: str) -> "Batch":
         """The same on another device; nothing is copied if it is there already."""
@@ -42,15 +44,20 @@ class Batch:
             src_mask=self.src_mask.to(device),
             tgt_in=self.tgt_in.to(device),
             tgt_out=self.tgt_out.to(device),
+            links=None if self.links is None else self.links.to(device),
         )
 
 
-def make_batch(pairs: Sequence[tuple[Source, Ids]]) -> Batch:
-    """Pairs of a source, ids or features, and target ids, without special ids, side by side."""
+def make_batch(pairs: Sequence[tuple[Source, Ids]], links: Sequence[np.ndarray] | None = None) -> Batch:
+    """Pairs of a source, ids or features, and target ids, without special ids, side by side.
+
+    `links` has, for each target id, the place of the source id that it translates, or NONE.
+    """
     src, src_mask = pad_sources([source for source, _ in pairs])
     tgt_in = _pad([[BOS, *target] for _, target in pairs])
     tgt_out = _pad([[*target, EOS] for _, target in pairs])
-    return Batch(src, src_mask, tgt_in, tgt_out, tokens=sum(len(target) + 1 for _, target in pairs))
+    tokens = sum(len(target) + 1 for _, target in pairs)
+    return Batch(src, src_mask, tgt_in, tgt_out, tokens, None if links is None else _pad_links(links))
 
 
 def pad_sources(sources: Sequence[Source]) -> tuple[Tensor, Tensor]:
@@ -67,6 +74,15 @@ def _pad(rows: Sequence[Ids]) -> Tensor:
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     padded = np.full((len(rows), int(lengths.max())), PAD)
     padded[np.arange(padded.shape[1]) < lengths[:, None]] = np.fromiter(chain.from_iterable(rows), np.int64)
+    return torch.from_numpy(padded)
+
+
+def _pad_links(rows: Sequence[np.ndarray]) -> Tensor:
+    """(B, longest + 1); EOS translates nothing."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    padded = np.full((len(rows), int(lengths.max()) + 1), -1)
+    found = np.concatenate(rows).astype(np.int64)
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = np.where(found == NONE, -1, found)
     return torch.from_numpy(padded)
 
 

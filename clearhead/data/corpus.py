@@ -12,7 +12,7 @@ import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
@@ -122,6 +122,8 @@ MAGIC = {  # how a file that is not text starts -> what it is, and what to do wi
 CONTROLS = bytes(c for c in range(0x80) if (c < 0x20 or c == 0x7F) and c not in b"\t\n")
 C1_BYTES = re.compile(rb"\xc2[\x80-\x9f]")
 CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+QUOTED = re.compile(r'"(?:[^"]|"")*"')  # a column of CSV
+LOOKED_AT, FEWEST = 50, 3  # lines at the start from which the form is told; and how many it takes
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -134,6 +136,9 @@ def _check(paths: Sequence[Path]) -> str:
     """`.tsv`, `.jsonl` or, for two plain files, nothing; every path is a regular file."""
     formats = [Path(unpacked_name(path)).suffix.lower() for path in paths]
     several = [path for path, format in zip(paths, formats, strict=True) if format in FORMATS]
+    if len(paths) == 1 and formats[0] == ".csv":
+        message = f"{paths[0]} is CSV; expected two text files, a .tsv without quotation marks, or a .jsonl"
+        raise UserError("CSV", f"{message}; save it as one of these", BAD_DATA)
     if len(paths) == 2 and several:
         raise UserError("FILES", f"{several[0]} holds both sides, but a second file is given; give it alone", USAGE)
     if len(paths) != 2 and not (len(paths) == 1 and several):
@@ -349,7 +354,10 @@ def _two_files(paths: Sequence[Path], report: Report) -> Iterator[Row]:
 
 def _two_columns(path: Path, format: str, report: Report) -> Iterator[Row]:
     columns = _json_columns if format == ".jsonl" else _tab_columns
-    for line, raw in enumerate(chain.from_iterable(_lines(path, report)), 1):
+    lines = chain.from_iterable(_lines(path, report))
+    first = list(islice(lines, LOOKED_AT))
+    (_require_plain_json if format == ".jsonl" else _require_unquoted)(path, first)
+    for line, raw in enumerate(chain(first, lines), 1):
         text = raw if isinstance(raw, str) else _clean(raw, line, report)
         if text is None:
             report.drop("invalid_utf8", line)
@@ -358,6 +366,35 @@ def _two_columns(path: Path, format: str, report: Report) -> Iterator[Row]:
             yield "", ""
         else:
             yield columns(text, line, report)
+
+
+def _require_unquoted(path: Path, first: Sequence[str | bytes]) -> None:
+    """Quotation marks around every column are CSV's, and would be learned; a first line of names may have none."""
+    rows = [row for row in map(_plain, first) if row.strip()]
+    quoted = [all(QUOTED.fullmatch(cell.strip()) for cell in row.split("\t")) for row in rows]
+    if len(rows) >= FEWEST and all(quoted[1:]) and (quoted[0] or len(rows) > FEWEST):
+        message = f"{path} has quotation marks around every column, as tables that are saved as CSV have"
+        expected = "expected the bare text: source, tab, target; save it without quotation marks and without a heading"
+        raise UserError("QUOTED", f"{message}; {expected}", BAD_DATA)
+
+
+def _require_plain_json(path: Path, first: Sequence[str | bytes]) -> None:
+    """The other usual form, which some data sets come in, is named: a line by itself only seems to lack something."""
+    try:
+        row = json.loads(_plain(first[0])) if first else None
+    except (ValueError, RecursionError):
+        return  # said with its line
+    inner = row.get("translation") if isinstance(row, dict) else None
+    if isinstance(inner, dict):
+        one, other = [*map(str, inner), "en", "fr"][:2] if len(inner) > 1 else ("en", "fr")
+        found = f'{{"translation": {{"{one}": …, "{other}": …}}}}'
+        message = f'{path} has {found} on its lines; expected {{"source": "…", "target": "…"}}'
+        convert = f"jq -c '{{source: .translation.{one}, target: .translation.{other}}}' {path}"
+        raise UserError("TRANSLATION", f"{message}; write it so, as by {convert}", BAD_DATA)
+
+
+def _plain(raw: str | bytes) -> str:
+    return raw if isinstance(raw, str) else raw.decode(errors="replace")
 
 
 def _tab_columns(text: str, line: int, report: Report) -> Row:

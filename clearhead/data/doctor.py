@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from clearhead.errors import BAD_DATA, UserError
+
 from .corpus import (
     DROPS,
     FIRST_LINES,
@@ -27,7 +29,7 @@ from .corpus import (
     line_numbers,
     read_pairs,
 )
-from .languages import languages, looks_swapped, script_of
+from .languages import how_to_name, languages, looks_swapped, script_of
 from .options import DataOptions
 
 SAMPLE = 1000  # pairs from which languages are guessed
@@ -393,6 +395,14 @@ def _plot(title: str, labels: Sequence[str], bins: dict[str, list[int]], width: 
     return ["", *(row.rstrip() for row in rows)]
 
 
+def finding_lines(finding: Finding, width: int) -> list[str]:
+    """What was found, where, and what to do."""
+    where = f" ({line_numbers(finding.lines, finding.count)})" if finding.lines else ""
+    what = harmless(f"{finding.count:,} pair{'s' * (finding.count != 1)}: {finding.what}{where}", 500)
+    rows = textwrap.wrap(what, width, initial_indent="- ", subsequent_indent="  ")
+    return rows + textwrap.wrap(finding.advice, width, initial_indent="  -> ", subsequent_indent="     ")
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """The whole report; by side where it says so, lengths over `LENGTH_EDGES`, ratios target : source in characters."""
@@ -413,6 +423,13 @@ class Diagnosis:
     def to_dict(self) -> dict[str, object]:
         reports = {"report": self.report.to_dict(), "against": self.against.to_dict() if self.against else None}
         return asdict(self) | reports | {"length_edges": LENGTH_EDGES, "ratio_edges": RATIO_EDGES}
+
+    def require_some(self) -> None:
+        """UserError if there is nothing to train on."""
+        if not self.report.kept:
+            read = f"none of the {self.report.read:,} pairs of {' and '.join(self.paths)} is usable"
+            message = f"{read}; expected one sentence per line on both sides; the findings say what to mend"
+            raise UserError("NOTHING_USABLE", message, BAD_DATA)
 
     def lines(self, width: int) -> list[str]:
         """For a terminal of this width, but not below 60 columns; without colour."""
@@ -448,11 +465,9 @@ class Diagnosis:
     def _advice(self, width: int) -> list[str]:
         rows = ["", f"findings: {len(self.findings) or 'none'}"]
         for finding in self.findings:
-            where = f" ({line_numbers(finding.lines, finding.count)})" if finding.lines else ""
-            what = harmless(f"{finding.count:,} pair{'s' * (finding.count != 1)}: {finding.what}{where}", 500)
-            rows += textwrap.wrap(what, width, initial_indent="- ", subsequent_indent="  ")
-            rows += textwrap.wrap(finding.advice, width, initial_indent="  -> ", subsequent_indent="     ")
-        return rows
+            rows += finding_lines(finding, width)
+        unnamed = how_to_name(self.languages)
+        return rows + (["", *textwrap.wrap(unnamed, width)] if unnamed else [])
 
     def _pairs(self, width: int) -> list[str]:
         rows = ["", "pairs to look at:"] if self.suspects else []

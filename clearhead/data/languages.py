@@ -3,8 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
+
+from clearhead.errors import USAGE, UserError
 
 from .corpus import FORMATS, Pair, unpacked_name
 from .options import DataOptions
@@ -43,6 +46,25 @@ BLOCKS = {  # code points in which a script's letters lie; any other letter is o
     "Devanagari": "900-97f",
     "Phonetic": "250-2ff",
 }
+NAMES = (  # what people write in place of a code
+    "afrikaans:af albanian:sq arabic:ar armenian:hy basque:eu belarusian:be bengali:bn bosnian:bs breton:br "
+    "bulgarian:bg burmese:my cantonese:yue catalan:ca chinese:zh croatian:hr czech:cs danish:da dutch:nl english:en "
+    "esperanto:eo estonian:et farsi:fa filipino:fil finnish:fi french:fr galician:gl georgian:ka german:de greek:el "
+    "gujarati:gu hausa:ha hebrew:he hindi:hi hungarian:hu icelandic:is igbo:ig indonesian:id irish:ga italian:it "
+    "japanese:ja kannada:kn kazakh:kk khmer:km klingon:tlh korean:ko kurdish:ku kyrgyz:ky lao:lo latin:la latvian:lv "
+    "lithuanian:lt macedonian:mk malay:ms malayalam:ml maltese:mt mandarin:zh maori:mi marathi:mr mongolian:mn "
+    "nepali:ne norwegian:no occitan:oc pashto:ps persian:fa polish:pl portuguese:pt punjabi:pa romanian:ro russian:ru "
+    "sanskrit:sa serbian:sr sinhala:si slovak:sk slovenian:sl somali:so spanish:es swahili:sw swedish:sv tagalog:tl "
+    "tamil:ta telugu:te thai:th tibetan:bo turkish:tr ukrainian:uk urdu:ur uzbek:uz vietnamese:vi welsh:cy xhosa:xh "
+    "yiddish:yi yoruba:yo zulu:zu deutsch:de español:es français:fr 中文:zh 日本語:ja cn:zh jp:ja gr:el cz:cs dk:da "
+    "ua:uk"
+)
+BCP_47 = re.compile(  # RFC 5646: language, extended language, script, region, variants, extensions, private use
+    r"[a-z]{2,3}(-[a-z]{3}){0,3}(-[a-z]{4})?(-([a-z]{2}|\d{3}))?(-([a-z0-9]{5,8}|\d[a-z0-9]{3}))*"
+    r"(-[0-9a-wy-z](-[a-z0-9]{2,8})+)*(-x(-[a-z0-9]{1,8})+)?|x(-[a-z0-9]{1,8})+",
+    re.IGNORECASE,
+)
+CODE_OF = dict(entry.split(":") for entry in NAMES.split())
 WRITTEN_IN = {code: script for script, codes in WRITTEN.items() for code in codes.split()}
 TWO_LETTERS = {entry[:3]: entry[4:] for entry in LONG_CODES.split()}
 RANGES = [
@@ -98,6 +120,40 @@ def languages(paths: Sequence[Path], options: DataOptions, sample: Sequence[Pair
     scripts = main_script(pair.source for pair in sample), main_script(pair.target for pair in sample)
     guess = [WRITTEN[script].split()[0] if script in WRITTEN and script != "Latin" else "und" for script in scripts]
     return (options.source_language or ending[0] or guess[0], options.target_language or ending[1] or guess[1])
+
+
+def require_codes(options: DataOptions) -> None:
+    """UserError for what is no language code (BCP 47), or one that nobody uses; says which is meant, if it is known."""
+    for option in ("source_language", "target_language"):
+        code = getattr(options, option)
+        if code is None:
+            continue
+        primary = code.split("-")[0].lower()
+        # Of three letters there are thousands; of two letters all are here.
+        is_known = (
+            primary in WRITTEN_IN or primary in ("x", "und") or (len(primary) == 3 and primary not in TWO_LETTERS)
+        )
+        if BCP_47.fullmatch(code) and is_known:
+            continue
+        meant = CODE_OF.get(code.lower()) or TWO_LETTERS.get(primary) or CODE_OF.get(primary)
+        if meant is None:
+            close = get_close_matches(code.lower(), CODE_OF, 1)
+            meant = CODE_OF[close[0]] if close else None
+        meant = code.replace("_", "-") if "_" in code and BCP_47.fullmatch(code.replace("_", "-")) else meant
+        hint = f"did you mean {meant}?" if meant else "what has no code is x-…, such as x-sql"
+        message = f"data.{option} is {code!r}; expected a language code (BCP 47), such as en, zh-Hans or pt-BR; {hint}"
+        raise UserError("LANGUAGE", message, USAGE)
+
+
+def how_to_name(found: tuple[str, str]) -> str | None:
+    """What to do where a language is not known; none if both are."""
+    sides = [side for side, code in zip(("source", "target"), found, strict=True) if code == "und"]
+    if not sides:
+        return None
+    options = " ".join(f"--set data.{side}_language={code}" for side, code in zip(sides, ("en", "de"), strict=False))
+    return (
+        f"the language of the {' and the '.join(sides)} is not known (und); name it, for scores that suit it: {options}"
+    )
 
 
 def looks_swapped(paths: Sequence[Path], options: DataOptions, sample: Sequence[Pair]) -> str | None:

@@ -17,15 +17,26 @@ HEADING = ("path", "text")
 
 def read_manifest(files: Sequence[Path], report: Report) -> Iterator[Pair]:
     """Each line's path, as it is written there, and its text."""
+    for _, found in read_what_is_right(files, report):
+        if isinstance(found, UserError):
+            raise found
+        report.read += 1
+        yield found
+
+
+def read_what_is_right(files: Sequence[Path], report: Report) -> "Iterator[tuple[int, Pair | UserError]]":
+    """Each line's number, and its pair or what is wrong with it."""
     manifest = only_one(files)
     for line, text in enumerate(clean_lines(manifest, report), 1):
-        if text is None:
-            raise _wrong(manifest, line, "is no UTF-8", "expected path, tab, text; convert the file with iconv")
-        columns = tuple(text.split("\t"))
-        if (line == 1 and columns == HEADING) or not text.strip():
+        columns = () if text is None else tuple(text.split("\t"))
+        if (line == 1 and columns == HEADING) or (text is not None and not text.strip()):
             continue
-        report.read += 1
-        yield _pair(manifest, line, columns)
+        try:
+            if text is None:
+                raise _wrong(manifest, line, "is no UTF-8", "expected path, tab, text; convert the file with iconv")
+            yield line, _pair(manifest, line, columns)
+        except UserError as error:
+            yield line, error
 
 
 def only_one(files: Sequence[Path]) -> Path:

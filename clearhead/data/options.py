@@ -18,6 +18,7 @@ class DataOptions:
     joint: bool = False  # one vocabulary for both sides; else the output layer has the target's words alone
     vocabulary: int | None = None  # words in each vocabulary; none given: from the corpus's size
     subword_dropout: float = 0.0  # rate at which merges are left out in training; bpe only
+    marks: float = 0.05  # share of pairs in which training replaces words by marks, as translating will; 0: no marks
     max_tokens: int = 256  # longer sources or targets are left out of training
     max_ratio: float = 9.0  # so are pairs of which one side has this many times the other's tokens
     max_dropped: float = 0.2  # more than this share of pairs left out is an error
@@ -56,8 +57,9 @@ class DataOptions:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected at least 0")
         if self.subword_dropout and self.is_continuous:
             raise ValueError(f'subword_dropout works with text on both sides, not with task = "{self.task}"')
-        if not 0 <= self.max_dropped <= 1:
-            raise ValueError(f"max_dropped is {self.max_dropped}; expected a number from 0 to 1")
+        for name in ("max_dropped", "marks"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected a number from 0 to 1")
         for name in ("image_height", "patch_width"):
             if not 1 <= getattr(self, name) <= 1024:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected 1 to 1024 pixels")
@@ -70,6 +72,11 @@ class DataOptions:
     def patch_rows(self) -> int:
         """Pixels from top to bottom of a patch."""
         return self.image_height if self.patch_height is None else self.patch_height
+
+    @property
+    def learns_marks(self) -> bool:
+        """Whether words are replaced by marks in training, which takes text on both sides."""
+        return self.marks > 0 and self.task == "translate"
 
     @property
     def is_continuous(self) -> bool:

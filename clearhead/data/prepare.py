@@ -23,18 +23,21 @@ import numpy as np
 
 from clearhead.errors import BAD_DATA, DISK, UserError
 
+from .aligner import MOST_PAIRS, Aligner, fit
 from .corpus import Pair, Report, fingerprint, read_pairs
 from .features import FeatureScale, Moments, Source
 from .folders import load_tokenizers, tokenizer_files
 from .languages import languages, looks_swapped
+from .line_statistics import count_lines
+from .lines import Lines
 from .manifest import file_of, manifest_fingerprint, read_manifest
 from .options import DataOptions
 from .readers import read_features
-from .storage import FRAMES, IDS, Side, Writer, lengths, open_side
+from .storage import FRAMES, IDS, Ragged, Side, Writer, lengths, open_links, open_side, write_links
 from .texts import read_texts
 from .tokenizer import Tokenizer, train, vocabulary_for
 
-FORMAT = 2
+FORMAT = 4
 CHUNK = 20_000  # pairs tokenized at a time
 FEW = 200  # pairs whose files are read at a time
 SAMPLE_PAIRS = 500_000  # pairs, a million lines, that the tokenizer learns from
@@ -57,6 +60,7 @@ class Prepared:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     facts: dict[str, Any]  # fingerprints, languages, counts, the report of what was dropped
+    links: Ragged | None = None  # of each target id the place of the source id that it translates, or aligner.NONE
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -93,14 +97,16 @@ def open_prepared(folder: Path) -> Prepared:
     """What `prepare` left in a cache folder."""
     facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
     scale = FeatureScale(**facts["scale"]) if facts["scale"] else None
+    target = open_side(folder, "target")
     return Prepared(
         open_side(folder, "source", scale),
-        open_side(folder, "target"),
+        target,
         np.load(folder / "lines.npy", mmap_mode="r"),
         open_side(folder, "valid-source", scale),
         open_side(folder, "valid-target"),
         *load_tokenizers(folder),
         {**facts, "folder": str(folder)},
+        open_links(folder, target.ids),
     )
 
 
@@ -151,6 +157,7 @@ class _Preparation:
             target.save(self.folder, "target")
         self._encode(hidden)
         self._require_unchanged(prints)
+        lines = self._look_back(spoken[0]) if self.options.task == "translate" else None
         facts = {
             "format": FORMAT,
             "prints": prints,
@@ -160,6 +167,7 @@ class _Preparation:
             "report": self.report.to_dict(),
             "report_lines": self.report.lines(),
             "valid_report": self.valid_report.to_dict() if self.valid_files else None,
+            "lines": asdict(lines) if lines else None,
         }
         (self.folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
 
@@ -229,6 +237,22 @@ class _Preparation:
                     self.moments.add(source)
             done += len(chunk)
             self.progress("reading files" if self.options.is_continuous else "tokenizing", done)
+
+    def _look_back(self, language: str) -> Lines:
+        """Align the words of all pairs that will be trained on, and count what their source lines are."""
+        assert self.tokenizers is not None
+        source, target = open_side(self.folder, "source"), open_side(self.folder, "target")
+        self.progress("learning to align words", min(MOST_PAIRS, len(source.ids)))
+        vocabularies = len(self.tokenizers[0]), len(self.tokenizers[1])
+        aligner = fit(source.ids, target.ids, vocabularies, self.seed)
+        write_links(self.folder, self._links(aligner, source.ids, target.ids))
+        return count_lines(source, target, language, self.seed)
+
+    def _links(self, aligner: Aligner, source: Ragged, target: Ragged) -> Iterator[np.ndarray]:
+        for start in range(0, len(source), CHUNK):
+            stop = min(start + CHUNK, len(source))
+            yield aligner.align(source, target, start, stop)
+            self.progress("aligning words", stop)
 
     def _require_enough(self) -> None:
         dropped = 1 - self.report.kept / self.report.read

@@ -22,6 +22,16 @@ LOUDNESS = 0.1  # root of the mean square, of a largest value of 1
 QUIET = 1e-6  # energy below which bands are alike
 ZEROS = 16  # of the sinc on each side
 RATES = 4_000, 384_000
+KINDS = {  # how a file begins -> what it is
+    b"RIFF": "WAV",
+    b"fLaC": "FLAC",
+    b"OggS": "Ogg",
+    b"FORM": "AIFF",
+    b"ID3": "MP3",
+    b"\xff\xfb": "MP3",
+    b"\xff\xf3": "MP3",
+}
+UNKNOWN_SIZE = 0x7FFFF000  # bytes or more in a header mean: whoever wrote it, into a pipe, did not know
 
 
 def read_speech(path: Path, options: DataOptions) -> np.ndarray:
@@ -33,10 +43,12 @@ def read_speech(path: Path, options: DataOptions) -> np.ndarray:
 def read_samples(path: Path) -> tuple[np.ndarray, int]:
     """One channel, from -1 to 1, and the samples per second; ValueError if it is no such file."""
     content = path.read_bytes()
-    if content[:4] == b"RIFF" and _is_plain(content):
+    kind = _kind(content)
+    _require_whole(content)
+    if kind == "WAV" and _is_plain(content):
         samples, rate = _plain_wav(content)
     else:
-        samples, rate = _by_soundfile(content)
+        samples, rate = _by_soundfile(content, kind)
     if not RATES[0] <= rate <= RATES[1]:
         raise ValueError(f"it has {rate} samples per second; {RATES[0]} to {RATES[1]} can be read")
     return samples.mean(axis=1), rate
@@ -101,6 +113,32 @@ def hertz(mel: float | np.ndarray) -> np.ndarray:
     return 700 * (10 ** (np.asarray(mel) / 2595) - 1)
 
 
+def _kind(content: bytes) -> str:
+    """What kind of sound file it is, by how it begins."""
+    if not content:
+        raise ValueError("it is empty")
+    found = next((kind for start, kind in KINDS.items() if content.startswith(start)), None)
+    if found is None:
+        is_text = not any(byte < 32 and byte not in b"\t\n\r" for byte in content[:1024])
+        raise ValueError(f"it is no sound file, {'but text' if is_text else 'or of a kind that is not known here'}")
+    return found
+
+
+def _require_whole(content: bytes) -> None:
+    """A WAV file says how much sound it has; less than that was cut off on its way."""
+    place = 12
+    while content[:4] == b"RIFF" and place + 8 <= len(content):
+        name, size = content[place : place + 4], int.from_bytes(content[place + 4 : place + 8], "little")
+        if name == b"data":
+            there = len(content) - place - 8
+            if there < size < UNKNOWN_SIZE:
+                raise ValueError(
+                    f"it was cut off: its header promises {size:,} bytes of sound, and {there:,} are there"
+                )
+            break
+        place += 8 + size + size % 2
+
+
 def _is_plain(content: bytes) -> bool:
     """Whether the standard library reads it: whole numbers, not floating point or compressed."""
     try:
@@ -126,16 +164,22 @@ def _plain_wav(content: bytes) -> tuple[np.ndarray, int]:
     return whole.reshape(-1, channels) / 2 ** (8 * width - 1), rate
 
 
-def _by_soundfile(content: bytes) -> tuple[np.ndarray, int]:
+def _by_soundfile(content: bytes, kind: str) -> tuple[np.ndarray, int]:
     """FLAC, and WAV of other kinds."""
     try:
         import soundfile
     except ImportError as error:
-        raise ValueError("FLAC and floating-point WAV need soundfile: pip install 'clearhead[speech]'") from error
+        found = "WAV with anything but whole numbers" if kind == "WAV" else kind
+        raise ValueError(f"{found} needs soundfile: pip install 'clearhead[speech]'") from error
     try:
-        samples, rate = soundfile.read(io.BytesIO(content), dtype="float64", always_2d=True)
+        with soundfile.SoundFile(io.BytesIO(content)) as file:
+            promised, rate = file.frames, file.samplerate
+            samples = file.read(dtype="float64", always_2d=True)
     except (soundfile.LibsndfileError, RuntimeError) as error:
         raise ValueError("it is no sound file that can be read, or it is damaged") from error
     if not len(samples):
         raise ValueError("it has no sound")
+    if len(samples) < promised < UNKNOWN_SIZE:
+        seconds = f"{promised / rate:.2f} s of sound, and {len(samples) / rate:.2f} s"
+        raise ValueError(f"it was cut off: its header promises {seconds} are there")
     return samples, rate

@@ -12,7 +12,8 @@ from .corpus import Pair
 from .features import FeatureScale, Source
 
 IDS, FRAMES, TEXT = "ids", "frames", "text"  # the kinds of files; of the first two a side has one
-TYPES = {IDS: np.uint32, FRAMES: np.float32, TEXT: np.uint8}
+LINKS = "links"  # of each target id the place of the source id that it translates; its rows are those of the target
+TYPES = {IDS: np.uint32, FRAMES: np.float32, TEXT: np.uint8, LINKS: np.uint16}
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,21 @@ def open_side(folder: Path, name: str, scale: FeatureScale | None = None) -> Sid
     """With a scale, the side has features."""
     rows = _open(folder / f"{name}.{FRAMES if scale else IDS}", scale.features if scale else None)
     return Side(rows, _open(folder / f"{name}.{TEXT}"), scale)
+
+
+def write_links(folder: Path, links: Iterable[np.ndarray]) -> None:
+    """One number for each id of the training targets, in their order."""
+    with (folder / f"target.{LINKS}").open("wb") as file:
+        for some in links:
+            file.write(some.astype(TYPES[LINKS]).tobytes())
+
+
+def open_links(folder: Path, target: Ragged) -> Ragged | None:
+    """None where the pairs were not aligned."""
+    path = folder / f"target.{LINKS}"
+    if not path.exists():
+        return None
+    return Ragged(np.memmap(path, dtype=TYPES[LINKS], mode="r").view(np.ndarray), target.offsets)
 
 
 def _open(path: Path, features: int | None = None) -> Ragged:

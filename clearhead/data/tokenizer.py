@@ -11,8 +11,8 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import islice, pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Protocol
 from unicodedata import normalize
@@ -29,6 +29,9 @@ SPECIALS = 4  # ids from here on are words
 SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
 BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 LEARNED = SPECIALS + 256  # ids from here on are learned, where there are bytes
+# Each stands for something that must come out unchanged. They are in Unicode's private use area: no text needs them.
+MARKS = tuple(map(chr, range(0xE000, 0xE008)))
+ROOM_FOR_MARKS = 3 * len(MARKS)  # ids that are learned; of fewer, marks would take too many
 UNKNOWN = "⁇"  # how UNK reads, in SentencePiece too
 
 VOCABULARIES = ((10_000, 2_000), (200_000, 4_000), (500_000, 8_000), (2_000_000, 16_000))  # up to so many pairs, words
@@ -57,6 +60,11 @@ class Tokenizer(Protocol):
     def pieces(self, ids: list[int]) -> list[str]: ...
     def save(self, folder: Path, name: str) -> None: ...
 
+    @property
+    def marks(self) -> list[int]:
+        """The ids of MARKS, in their order; none of a vocabulary that does not have them all."""
+        return []
+
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         return [self.encode(text) for text in texts]
 
@@ -73,11 +81,16 @@ class Subwords(Tokenizer):
         self._processor.override_normalizer_spec(add_dummy_prefix=False)
         learned = range(LEARNED, len(self))
         self._learned = dict(zip(self._processor.id_to_piece(list(learned)), learned, strict=True))
+        self._marks = _marks_in(self._learned)
         # In a BPE model scores count the merges, from 0 down; in a unigram model they are logarithms.
         self._has_merges = self._processor.get_score(LEARNED) == 0
 
     def __len__(self) -> int:
         return self._processor.get_piece_size()
+
+    @property
+    def marks(self) -> list[int]:
+        return self._marks
 
     def encode(self, text: str) -> list[int]:
         return _join([self._processor.encode(stretch) for stretch in _stretches(text)])
@@ -120,11 +133,16 @@ class Characters(Tokenizer):
     def __init__(self, characters: Sequence[str]) -> None:
         self._pieces = [*SPECIAL_PIECES, *BYTE_PIECES, *characters]
         self._ids = {character: [LEARNED + i] for i, character in enumerate(characters)}
+        self._marks = _marks_in({character: ids[0] for character, ids in self._ids.items()})
         special = [b"", b"", b"", UNKNOWN.encode()]
         self._read_as = [*special, *(bytes([byte]) for byte in range(256)), *(c.encode() for c in characters)]
 
     def __len__(self) -> int:
         return len(self._pieces)
+
+    @property
+    def marks(self) -> list[int]:
+        return self._marks
 
     def encode(self, text: str) -> list[int]:
         return [i for character in normalize("NFC", text) for i in self._ids.get(character) or _byte_ids(character)]
@@ -148,9 +166,14 @@ class Words(Tokenizer):
     def __init__(self, words: Sequence[str]) -> None:
         self._pieces = [*SPECIAL_PIECES, *words]
         self._ids = {word: SPECIALS + i for i, word in enumerate(words)}
+        self._marks = _marks_in(self._ids)
 
     def __len__(self) -> int:
         return len(self._pieces)
+
+    @property
+    def marks(self) -> list[int]:
+        return self._marks
 
     def encode(self, text: str) -> list[int]:
         return [self._ids.get(word, UNK) for word in normalize("NFC", text).split()]
@@ -236,14 +259,19 @@ def train(lines: Iterable[str], options: DataOptions, seed: int, vocabulary: int
         raise UserError(
             "NOTHING_TO_LEARN", "found no text to learn a tokenizer from; expected lines that are not blank", BAD_DATA
         )
+    room = vocabulary - (SPECIALS if kind == "words" else LEARNED)
+    marks = MARKS if options.learns_marks and room >= ROOM_FOR_MARKS else ()
     if kind == "words":
-        return Words(_by_frequency(Counter(word for line in sample for word in line.split()))[: vocabulary - SPECIALS])
+        words = Counter(word for line in sample for word in line.split() if word not in marks)
+        return Words([*_by_frequency(words)[: room - len(marks)], *marks])
     counts = Counter[str]()
     for line in sample:
         counts.update(line)
+    for mark in marks:
+        del counts[mark]
     if kind == "characters":
-        return Characters(_alphabet(counts, vocabulary - LEARNED))
-    return _train_subwords(sample, counts, kind, vocabulary)
+        return Characters([*_alphabet(counts, room - len(marks)), *marks])
+    return _train_subwords(sample, counts, kind, vocabulary, marks)
 
 
 def load(folder: Path, name: str) -> Tokenizer:
@@ -313,6 +341,10 @@ def _sample(lines: Iterable[str], seed: int) -> list[str]:
     return sample
 
 
+def _marks_in(ids: Mapping[str, int]) -> list[int]:
+    return [ids[mark] for mark in MARKS] if all(mark in ids for mark in MARKS) else []
+
+
 def _by_frequency(counts: Counter[str]) -> list[str]:
     return sorted(counts, key=lambda piece: (-counts[piece], piece))
 
@@ -329,15 +361,19 @@ def _alphabet(counts: Counter[str], room: int) -> list[str]:
     return characters[:room]
 
 
-def _train_subwords(sample: list[str], counts: Counter[str], kind: str, vocabulary: int) -> Subwords:
+def _train_subwords(
+    sample: list[str], counts: Counter[str], kind: str, vocabulary: int, marks: Sequence[str]
+) -> Subwords:
     for character in UNLEARNABLE:
         del counts[character]
-    alphabet = _alphabet(counts, (vocabulary - LEARNED) // 2)
+    alphabet = _alphabet(counts, (vocabulary - LEARNED - len(marks)) // 2)
     # SentencePiece's own character_coverage stops at 98 %, too much for a small vocabulary of Chinese.
-    bytes_only = dict.fromkeys(map(ord, (counts.keys() | UNLEARNABLE) - {*alphabet, " "}), BOUNDARY)
+    bytes_only = dict.fromkeys(map(ord, (counts.keys() | UNLEARNABLE | {*marks}) - {*alphabet, " "}), BOUNDARY)
+    # Seen once, and never beside anything that they could merge with.
+    with_marks = [BOUNDARY.join(["", *marks, ""])] if marks else []
     model = io.BytesIO()
     SentencePieceTrainer.train(
-        sentence_iterator=(line.translate(bytes_only) for line in sample),
+        sentence_iterator=chain((line.translate(bytes_only) for line in sample), with_marks),
         model_writer=model,
         model_type=kind,
         vocab_size=vocabulary,

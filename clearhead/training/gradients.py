@@ -11,17 +11,19 @@ import torch
 from torch import Tensor
 
 from clearhead.checkpoint.model import Model
-from clearhead.data.batching import Batch, Parts, make_batch, share
+from clearhead.data.batching import Batch, Parts, epoch_batches, make_batch, share
 from clearhead.data.features import Source
 from clearhead.data.masking import hide_parts
 from clearhead.data.prepare import Prepared
+from clearhead.data.relinking import piece_widths, relinked
 from clearhead.errors import INTERRUPTED, TERMINATED
 from clearhead.failpoint import failpoint
 
 from .distributed import Team
+from .guidance import make_guide
 from .position import Position
 from .settings import Settings
-from .step import backward, pairs_of
+from .step import backward, lengths_of, make_marking, mark_pair, pairs_of
 from .vocabulary import spread_over, target_words
 
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
@@ -37,6 +39,11 @@ class Gradients:
         self._agrees_after = int(settings.training.agreement_from * steps)
         self._team, self._device = team, device
         self._lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
+        self._guide = make_guide(settings, prepared)
+        self._marking = make_marking(prepared, settings.data, settings.training.seed)
+        self._widths = None
+        if settings.data.subword_dropout and self._guide is not None:
+            self._widths = piece_widths(prepared.source_tokenizer), piece_widths(prepared.target_tokenizer)
         self._spread = spread_over(target_words(prepared, settings), model.options.target_vocabulary, device)
 
     def of(
@@ -46,6 +53,12 @@ class Gradients:
         tokens = self.tokens(parts)
         mine = share(parts, self._team.rank, self._team.size)
         return self._exchange(*self._backward(mine, here, tokens, warn), tokens, told())
+
+    def batches(self, epoch: int, tokens: int) -> list[Parts]:
+        """Those of an epoch, of so many tokens each."""
+        return epoch_batches(
+            *lengths_of(self._prepared, self._marking, epoch), tokens, self._settings.training.seed, epoch
+        )
 
     def tokens(self, parts: Parts) -> int:
         """Target tokens of these pairs, as prepared."""
@@ -68,7 +81,9 @@ class Gradients:
                 at_a_time = here.micro_tokens // 2 if agreement else here.micro_tokens
                 pieces = [piece for rows in parts for piece in self._pieces(rows, at_a_time)]
                 batches = [self._batch(piece, here.epoch) for piece in pieces]
-                loss = backward(self._model, batches, training.label_smoothing, tokens, agreement, self._spread)
+                loss = backward(
+                    self._model, batches, training.label_smoothing, tokens, agreement, self._spread, self._guide
+                )
                 return loss, sum(batch.tokens for batch in batches)
             except (RuntimeError, MemoryError) as error:
                 if not (isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)):
@@ -91,18 +106,40 @@ class Gradients:
         return int(np.maximum(*(lengths[rows] for lengths in self._lengths)).max()) + 1
 
     def _batch(self, rows: np.ndarray, epoch: int) -> Batch:
-        prepared, rate = self._prepared, self._settings.data.subword_dropout
-        if prepared.source.scale is not None:
+        if self._prepared.source.scale is not None:
             return self._masked(rows, epoch).to(self._device)
-        if not rate:
-            return pairs_of(prepared, rows).to(self._device)
+        if self._settings.data.subword_dropout:
+            return self._broken_up(rows, epoch).to(self._device)
+        return pairs_of(self._prepared, rows, self._marking, epoch).to(self._device)
+
+    def _broken_up(self, rows: np.ndarray, epoch: int) -> Batch:
+        """Words in other pieces: which ones depends on the seed, the epoch and the pair alone."""
+        sides = (self._prepared.source, self._prepared.target)
+        tokenizers = self._prepared.source_tokenizer, self._prepared.target_tokenizer
+        rate, all_links = self._settings.data.subword_dropout, self._prepared.links
         pairs: list[tuple[Source, list[int]]] = []
-        for row in map(int, rows):
+        links: list[np.ndarray] = []
+        marks = np.zeros(len(rows), int) if self._marking is None else self._marking.marks(rows, epoch)
+        for row, wanted in zip(rows.tolist(), marks.tolist(), strict=True):
             seed = _mix(self._settings.training.seed, epoch, row)
-            sides = (prepared.source, prepared.source_tokenizer), (prepared.target, prepared.target_tokenizer)
-            source, target = (tok.encode_with_dropout(side.string(row), rate, seed) for side, tok in sides)
+            marked = mark_pair(self._prepared, self._marking, row, epoch) if self._marking and wanted else None
+            if marked is None:
+                old, texts = [side.tokens(row) for side in sides], [side.string(row) for side in sides]
+            else:
+                old = [marked.source, marked.target]
+                texts = [tokenizer.decode(ids) for tokenizer, ids in zip(tokenizers, old, strict=True)]
+            source, target = (
+                tokenizer.encode_with_dropout(text, rate, seed)
+                for text, tokenizer in zip(texts, tokenizers, strict=True)
+            )
             pairs.append((source, target))
-        return make_batch(pairs).to(self._device)
+            if all_links is not None and self._widths is not None:
+                widths = [
+                    (of_pieces[before], of_pieces[after])
+                    for of_pieces, before, after in zip(self._widths, old, (source, target), strict=True)
+                ]
+                links.append(relinked(all_links[row] if marked is None else marked.links, *widths))
+        return make_batch(pairs, links or None)
 
     def _masked(self, rows: np.ndarray, epoch: int) -> Batch:
         """Features, parts of which are hidden: which ones depends on the seed, the epoch and the pair alone."""

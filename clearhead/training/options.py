@@ -21,6 +21,7 @@ class TrainingOptions:
     label_smoothing: float = 0.1  # ε_ls, spread over the words that training targets have
     agreement: float = 0.0  # R-Drop's α: pairs are read twice, and predictions that differ cost so much; 5 is usual
     agreement_from: float = 0.0  # share of the steps before it begins: steps with it take twice as long
+    guided_alignment: float = 0.3  # weight of the loss by which a head learns to align (Garg et al. 2019); 0: none
     clip: float = 1.0  # gradients longer than this are shortened to it; 0: never
     optimizer: str | None = None  # adam (the paper's) | muon: orthogonal steps inside, Adam at 4 × the rate outside
     beta1: float = 0.9  # Adam's
@@ -47,7 +48,7 @@ class TrainingOptions:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; expected at least 1")
-        for name in ["patience", "samples", "decode_pairs", "clip", "agreement"]:
+        for name in ["patience", "samples", "decode_pairs", "clip", "agreement", "guided_alignment"]:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected at least 0")
         if self.schedule not in SCHEDULES:

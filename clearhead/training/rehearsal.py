@@ -24,10 +24,20 @@ from clearhead.versions import has_bfloat16
 
 from .distributed import Team, die_with_parent, is_member, join, launch
 from .gradients import add_up_gradients
+from .guidance import make_guide
 from .options import TrainingOptions
 from .position import Stopped
 from .settings import Settings, from_toml, to_toml
-from .step import backward, make_optimizer, pairs_of, pick_device, set_rate
+from .step import (
+    backward,
+    lengths_of,
+    make_marking,
+    make_optimizer,
+    pairs_of,
+    pick_device,
+    set_rate,
+    threads_kept,
+)
 
 SETTINGS, PREPARED, SECONDS = "run.toml", "prepared.txt", "seconds.txt"
 FEW, MANY = 3, 24  # steps that are timed: enough to choose by; so many that short and long batches are among them
@@ -99,19 +109,27 @@ def _together(settings: Settings, prepared: Prepared, steps: int) -> float | Non
 
 def time_steps(settings: Settings, prepared: Prepared, team: Team, steps: int = FEW) -> float:
     """Seconds of this process's share of an update, on batches from all over the corpus; then all is as it was."""
+    state = torch.get_rng_state()
+    with threads_kept():
+        try:
+            return _time_steps(settings, prepared, team, steps)
+        finally:
+            torch.set_rng_state(state)
+
+
+def _time_steps(settings: Settings, prepared: Prepared, team: Team, steps: int) -> float:
     training = settings.training
     assert training.tokens_per_batch is not None  # the plan has seen to it
-    threads = torch.get_num_threads()
     torch.set_num_threads(training.threads or 1)
     keep_memory(ALL)  # as the run will
-    state = torch.get_rng_state()
     device = pick_device()
     model = build(settings.model).to(device)
     multiply_in(model, getattr(torch, training.precision))
     optimizer = make_optimizer(model, training, team)
     set_rate(optimizer, 0.0)
-    lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
-    batches = epoch_batches(*lengths, training.tokens_per_batch, training.seed, epoch=0)
+    guide = make_guide(settings, prepared)
+    marking = make_marking(prepared, settings.data, training.seed)
+    batches = epoch_batches(*lengths_of(prepared, marking, 0), training.tokens_per_batch, training.seed, epoch=0)
     picked = [batches[i * len(batches) // steps] for i in range(steps)]
     agreement, late = training.agreement, training.agreement_from
     total = 0.0
@@ -120,15 +138,14 @@ def time_steps(settings: Settings, prepared: Prepared, team: Team, steps: int = 
         for parts in [picked[0], *picked]:
             started = time.perf_counter()
             mine = share(parts, team.rank, team.size)
-            pairs = [pairs_of(prepared, rows).to(device) for rows in mine]
-            float(backward(model, pairs, training.label_smoothing, sum(some.tokens for some in pairs), weight))
+            pairs = [pairs_of(prepared, rows, marking).to(device) for rows in mine]
+            tokens = sum(some.tokens for some in pairs)
+            float(backward(model, pairs, training.label_smoothing, tokens, weight, guide=guide))
             add_up_gradients(model, team)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             seconds.append(time.perf_counter() - started)
         total += part * float(np.mean(seconds[1:]))  # the first is slow
-    torch.set_rng_state(state)
-    torch.set_num_threads(threads)
     return total
 
 

@@ -70,6 +70,9 @@ def from_toml(text: str) -> Settings:
     """ValueError if a key or a type is not known."""
     stored = tomllib.loads(text)
     model = dict(stored.pop("model"))
+    # A run that began before there was either goes on without them.
+    stored["data"].setdefault("marks", 0.0)
+    stored["training"].setdefault("guided_alignment", 0.0)
     kind = model.pop("kind")
     if kind not in KINDS:
         raise ValueError(f"model.kind is {kind!r}; expected one of {', '.join(KINDS)}")

@@ -1,22 +1,37 @@
 """One update: forward and backward on each micro-batch, then Adam."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from clearhead.data.batching import Batch, make_batch
+from clearhead.data.features import Source
+from clearhead.data.marking import Marked, Marking, Vocabulary
+from clearhead.data.options import DataOptions
 from clearhead.data.prepare import Prepared
 from clearhead.model import Seq2Seq
 
 from .agreement import agreeing_loss
 from .distributed import Team
+from .guidance import Guide, guided
 from .loss import batch_loss
 from .muon import Muon
 from .options import TrainingOptions
 
 DEFAULTS = TrainingOptions()
+
+
+@contextmanager
+def threads_kept() -> Iterator[None]:
+    """Torch has as many threads afterwards as before, whatever ends the block: in a notebook others go on with them."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def pick_device() -> str:
@@ -36,10 +51,50 @@ def make_optimizer(
     return torch.optim.Adam(model.parameters(), lr=0.0, betas=betas, eps=options.epsilon, fused=True)
 
 
-def pairs_of(prepared: Prepared, rows: np.ndarray) -> Batch:
-    """The batch of these training pairs."""
-    source, target = prepared.source, prepared.target
-    return make_batch([(source.item(int(row)), target.tokens(int(row))) for row in rows])
+def make_marking(prepared: Prepared, data: DataOptions, seed: int) -> Marking | None:
+    """How training puts marks into pairs; none where there are no marks, or no links between the words."""
+    source, target = prepared.source_tokenizer, prepared.target_tokenizer
+    if not (data.learns_marks and source.marks and target.marks and prepared.links is not None):
+        return None
+    return Marking(
+        Vocabulary.of(source, prepared.source.ids.flat),
+        Vocabulary.of(target, prepared.target.ids.flat),
+        data.marks,
+        seed,
+        data.max_tokens - 1,
+    )
+
+
+def pairs_of(prepared: Prepared, rows: np.ndarray, marking: Marking | None = None, epoch: int = 0) -> Batch:
+    """The batch of these training pairs, some of them with marks, as they are in this epoch."""
+    pairs: list[tuple[Source, list[int]]] = []
+    links: list[np.ndarray] = []
+    marks = np.zeros(len(rows), int) if marking is None else marking.marks(rows, epoch)
+    for row, wanted in zip(rows.tolist(), marks.tolist(), strict=True):
+        marked = mark_pair(prepared, marking, row, epoch) if marking is not None and wanted else None
+        if marked is not None:
+            pairs.append((marked.source, marked.target))
+            links.append(marked.links)
+            continue
+        pairs.append((prepared.source.item(row), prepared.target.tokens(row)))
+        if prepared.links is not None:
+            links.append(prepared.links[row])
+    return make_batch(pairs, links if prepared.links is not None else None)
+
+
+def lengths_of(prepared: Prepared, marking: Marking | None, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+    """By which batches are made: pairs that grow by marks lie beside longer ones, whose padding they would add to."""
+    source, target = prepared.source.ids.lengths, prepared.target.ids.lengths
+    if marking is None:
+        return source, target
+    grown = marking.marks(np.arange(len(source)), epoch).astype(np.int32)
+    return source + grown, target + grown
+
+
+def mark_pair(prepared: Prepared, marking: Marking, row: int, epoch: int) -> Marked | None:
+    assert prepared.links is not None
+    source, target = prepared.source.tokens(row), prepared.target.tokens(row)
+    return marking.mark(source, target, prepared.links[row], row, epoch)
 
 
 def backward(
@@ -49,15 +104,20 @@ def backward(
     tokens: int,
     agreement: float = 0.0,
     spread: Tensor | None = None,
+    guide: Guide | None = None,
 ) -> Tensor:
-    """Add the gradients of these batches, whose loss is divided by `tokens`; that loss."""
+    """Add the gradients of these batches, whose loss is divided by `tokens`; that loss, the guide's not counted."""
     total = torch.zeros(())
     for batch in batches:
-        if agreement:
-            loss = agreeing_loss(model, batch, smoothing, agreement, tokens, spread)
+        with guided(model, guide.head if guide else None, batch.links) as looks:
+            if agreement:
+                loss = agreeing_loss(model, batch, smoothing, agreement, tokens, spread)
+            else:
+                loss = batch_loss(model, batch, smoothing, tokens, spread)
+        if guide and looks:
+            (loss + guide.weight / tokens * torch.stack(looks).sum()).backward()
         else:
-            loss = batch_loss(model, batch, smoothing, tokens, spread)
-        loss.backward()
+            loss.backward()
         total += loss.detach().cpu()
     return total
 

@@ -15,12 +15,13 @@ AT_A_TIME = 1 << 24  # ids
 
 def target_words(prepared: Prepared, settings: Settings) -> TargetWords:
     """None is left out where words are broken up at random, as any piece may come, or where a model learned earlier
-    what this corpus does not show. Bytes, of which unknown characters are made, always may be said."""
+    what this corpus does not show. Bytes, of which unknown characters are made, and marks always may be said."""
     if settings.data.subword_dropout or settings.init_from:
         return TargetWords()
-    flat = prepared.target.ids.flat
+    flat, marks = prepared.target.ids.flat, prepared.target_tokenizer.marks
     is_said = np.zeros(len(prepared.target_tokenizer), bool)
     is_said[: SPECIALS if isinstance(prepared.target_tokenizer, Words) else LEARNED] = True
+    is_said[marks] = True
     for start in range(0, len(flat), AT_A_TIME):
         is_said[flat[start : start + AT_A_TIME]] = True
     return TargetWords.without(np.flatnonzero(~is_said).tolist())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from clearhead.data import corpus
 from clearhead.data.corpus import Pair, Report, count_lines, fingerprint, read_pairs
-from clearhead.data.languages import languages, looks_swapped
+from clearhead.data.languages import how_to_name, languages, looks_swapped, require_codes
 from clearhead.data.options import DataOptions
 from clearhead.errors import BAD_DATA, DISK, MISSING, USAGE, UserError
 
@@ -488,3 +488,68 @@ def test_swapped_names_are_noticed() -> None:
     assert looks_swapped(paths[::-1], options, []) is None
     assert looks_swapped(paths, DataOptions(), [Pair(1, EN, EN)]) is None
     assert looks_swapped([Path("a.sr"), Path("a.en")], DataOptions(), [Pair(1, EN, ZH)]) is None
+
+
+# --------------------------------------------------------------------------------------- other forms, by name
+
+
+def test_csv_is_named(tmp_path: Path) -> None:
+    (table,) = write(tmp_path, a__csv=b"x,y\n")
+    error = fails(table)
+    assert (error.code, error.exit_code) == ("CSV", BAD_DATA)
+    assert f"{table} is CSV; expected two text files, a .tsv without quotation marks, or a .jsonl" in str(error)
+
+
+@pytest.mark.parametrize("heading", ["", "source\ttarget\n", '"source"\t"target"\n'])
+def test_quoted_tables_are_not_learned_with_their_marks(tmp_path: Path, heading: str) -> None:
+    rows = '"A dog ""barks""."\t"Ein Hund bellt."\n"Two cats, here."\t"Zwei Katzen."\n"Rain."\t"Regen."\n'
+    (table,) = write(tmp_path, a__tsv=(heading + rows).encode())
+    error = fails(table)
+    assert (error.code, error.exit_code) == ("QUOTED", BAD_DATA)
+    assert f"{table} has quotation marks around every column" in str(error)
+
+
+def test_marks_that_belong_to_the_text_stay(tmp_path: Path) -> None:
+    rows = '"Come here."\t"Komm her."\nHe came.\tEr kam.\n"Yes."\t"Ja."\n'
+    pairs, _ = read(*write(tmp_path, a__tsv=rows.encode()))
+    assert [pair.source for pair in pairs] == ['"Come here."', "He came.", '"Yes."']
+
+
+def test_nested_translations_are_named(tmp_path: Path) -> None:
+    row = '{"translation": {"en": "a", "fr": "b"}}\n'
+    (table,) = write(tmp_path, a__jsonl=(row * 2).encode())
+    error = fails(table)
+    assert (error.code, error.exit_code) == ("TRANSLATION", BAD_DATA)
+    assert f'{table} has {{"translation": {{"en": …, "fr": …}}}} on its lines; expected {{"source"' in str(error)
+    assert f"jq -c '{{source: .translation.en, target: .translation.fr}}' {table}" in str(error)
+
+
+# --------------------------------------------------------------------------------------- language codes
+
+
+@pytest.mark.parametrize("code", ["en", "EN", "zh-Hans", "pt-BR", "es-419", "de-DE-1996", "grc", "tlh", "x-sql", "und"])
+def test_codes_of_languages(code: str) -> None:
+    require_codes(DataOptions(source_language=code, target_language=code))
+
+
+@pytest.mark.parametrize(
+    ("code", "meant"),
+    [
+        ("klingon", "tlh"), ("chinese", "zh"), ("German", "de"), ("germna", "de"), ("ger", "de"), ("cn", "zh"),
+        ("en_US", "en-US"), ("zh_Hans", "zh-Hans"),
+    ],
+)  # fmt: skip
+def test_names_of_languages_are_no_codes(code: str, meant: str) -> None:
+    with pytest.raises(UserError, match=f"data.target_language is '{code}'; .* did you mean {meant}\\?") as caught:
+        require_codes(DataOptions(target_language=code))
+    assert caught.value.exit_code == USAGE
+    with pytest.raises(UserError, match="what has no code is x-…, such as x-sql"):
+        require_codes(DataOptions(source_language="qq"))
+
+
+def test_languages_that_are_not_known_can_be_named() -> None:
+    assert how_to_name(("en", "de")) is None
+    said = how_to_name(("und", "und"))
+    assert said is not None
+    assert "the language of the source and the target is not known (und)" in said
+    assert "--set data.source_language=en --set data.target_language=de" in said

@@ -127,6 +127,9 @@ def test_progress_is_shown_for_each_part(work: Work, tmp_path: Path, monkeypatch
         ("tokenizing", 500),
         ("tokenizing", 1000),
         ("tokenizing", 1009),
+        ("learning to align words", 959),
+        ("aligning words", 500),
+        ("aligning words", 959),
     ]
 
 

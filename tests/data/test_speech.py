@@ -1,7 +1,5 @@
 """Recordings to log-mel features, each step against a second way to the same numbers."""
 
-import io
-import wave
 from pathlib import Path
 
 import numpy as np
@@ -91,9 +89,12 @@ def test_what_is_no_recording_is_said(tmp_path: Path) -> None:
         return str(refusal.value)
 
     whole = write_wav(tmp_path / "b.wav", tone(440, 0.1)).read_bytes()
-    assert "no sound file" in refused(b"hello")
-    assert "no sound file" in refused(b"")
-    assert "0 bytes of sound" in refused(whole[:44])
+    assert refused(b"hello\tyou\n") == "it is no sound file, but text"
+    assert refused(bytes(range(99))) == "it is no sound file, or of a kind that is not known here"
+    assert refused(b"") == "it is empty"
+    assert "cannot be read" in refused(b"RIFF and nothing more") or "damaged" in refused(b"RIFF and nothing more")
+    assert refused(whole[:500]) == "it was cut off: its header promises 3,200 bytes of sound, and 456 are there"
+    assert "promises 3,200 bytes of sound, and 0 are there" in refused(whole[:44])
     assert "0 bytes of sound" in refused(write_wav(tmp_path / "c.wav", np.zeros(0)).read_bytes())
     assert "it lasts 0.011 s, less than one frame of 0.025 s" in refused(
         write_wav(tmp_path / "c.wav", np.zeros(176)).read_bytes()
@@ -108,13 +109,16 @@ def test_without_soundfile_plain_wav_is_still_read(tmp_path: Path, monkeypatch: 
     path = write_wav(tmp_path / "a.wav", tone(440, 0.1))
     assert len(read_samples(path)[0]) == 1600
     path.write_bytes(b"fLaC")
-    with pytest.raises(ValueError, match=r"need soundfile: pip install 'clearhead\[speech\]'"):
+    with pytest.raises(ValueError, match=r"FLAC needs soundfile: pip install 'clearhead\[speech\]'"):
         read_samples(path)
 
 
-def test_a_wav_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_sound_that_was_cut_off_is_refused_unless_nobody_knew_its_size(tmp_path: Path) -> None:
     content = write_wav(tmp_path / "a.wav", tone(440, 0.1)).read_bytes()
-    with wave.open(io.BytesIO(content)) as file:
-        assert file.getnframes() == 1600
-    (tmp_path / "a.wav").write_bytes(content[: 44 + 2 * 800])
+    unknown = content[:40] + b"\xff\xff\xff\xff" + content[44 : 44 + 2 * 800]  # as ffmpeg writes into a pipe
+    (tmp_path / "a.wav").write_bytes(unknown)
     assert len(read_samples(tmp_path / "a.wav")[0]) == 800
+    soundfile.write(str(tmp_path / "a.flac"), np.random.default_rng(1).uniform(-1, 1, 16_000), 16_000)
+    (tmp_path / "a.flac").write_bytes((tmp_path / "a.flac").read_bytes()[:9_000])
+    with pytest.raises(ValueError, match=r"it was cut off: its header promises 1.00 s of sound, and|damaged"):
+        read_samples(tmp_path / "a.flac")

@@ -28,6 +28,7 @@ VARIANTS = {
     "subword dropout": DROPOUT,
     "muon, then agreement": ("training.optimizer=muon", "training.agreement=3", "training.agreement_from=0.5"),
     "muon in bfloat16": ("training.optimizer=muon", "training.precision=bfloat16"),
+    "half of the pairs with marks": ("data.marks=0.5", "training.micro_tokens=17"),
     "save never but at the end": (f"training.save_every={STEPS}", f"training.validate_every={STEPS}"),
 }
 Fail = Callable[[str], None]

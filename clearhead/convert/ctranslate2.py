@@ -4,28 +4,36 @@ CTranslate2 has post-norm and pre-norm blocks, and positions as a table or rotar
 an error that names the option (`inexpressible`). What it can only say in another way is said so: no W_O, or a Dense
 of one matrix, is a product with the identity.
 
+It shows the mean attention of the first heads of one decoder block, so where one head follows the words, the heads of
+its block are put in another order, which makes no other difference. Of a model that names no such head one is looked
+for (`alignment_head`).
+
 D model width, J heads × head width, F feed-forward width, V vocabulary, P rows of the table of positions.
 """
 
 import contextlib
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.files import write_folder
 from clearhead.checkpoint.manifest import Entry, damaged, json_bytes, verify
-from clearhead.checkpoint.model_folder import CONFIG, model_options, read_config, said_words
+from clearhead.checkpoint.model_folder import CONFIG, aligning_heads, model_options, read_config, said_words
 from clearhead.data.tokenizer import BOS, EOS, SPECIAL_PIECES, UNK, load
+from clearhead.decoding.options import AligningHeads
 from clearhead.errors import USAGE, UserError
 from clearhead.model.options import ModelOptions, TransformerOptions
+
+from .alignment_head import find_heads, usual_heads
 
 if TYPE_CHECKING:
     import numpy as np
 
-CONVERTER = 2  # raised when the same model gives another folder
+CONVERTER = 3  # raised when the same model gives another folder
 MADE_OF = "made_of.json"  # which model a folder was made of
+FOUND = "found_alignment"  # in it: the heads that were looked for; all else follows from the model
 SAID = "vmap.txt"  # CTranslate2's name for the words that a search considers, if asked to
 WEIGHTS = "model.safetensors"  # as in checkpoint.weights, which needs torch
 SIDES = ("source", "target")  # what the files of the tokenizers are called
@@ -71,19 +79,49 @@ def to_ctranslate2(folder: Path, out: Path, quantization: str = "int8") -> None:
     if reason or not isinstance(options, TransformerOptions):
         message = f"CTranslate2 cannot express the model in {folder}: {reason}, or use --engine native"
         raise UserError("NOT_IN_CT2", message, USAGE)
-    spec = _specification(_Tensors(folder / WEIGHTS), options)
+    tensors = _Tensors(folder / WEIGHTS)
+    vocabularies = [
+        vocabulary(folder, side, size)
+        for side, size in zip(SIDES, (options.source_vocabulary, options.target_vocabulary), strict=True)
+    ]
+    made = made_of(folder, entries, quantization)
+    heads = aligning_heads(config)
+    files = _files(tensors, options, heads or usual_heads(options), vocabularies, quantization)
+    if heads is None:
+        found = find_heads(files, options)
+        made[FOUND] = found._asdict()
+        if found != usual_heads(options):
+            files = _files(tensors, options, found, vocabularies, quantization)
+    files |= _said_file(said_words(config), vocabularies[1])
+    write_folder(out, {**files, MADE_OF: json_bytes(made)}, point="ct2")
+    if heads is None:
+        _say(found)
+
+
+def _say(found: AligningHeads) -> None:
+    which = "all heads" if found.head is None else f"head {found.head + 1}"
+    message = f"the model names no head that aligns; read from {which} of decoder block {found.block + 1}"
+    print(f"clearhead: {message}", file=sys.stderr, flush=True)
+
+
+def _files(
+    tensors: "_Tensors",
+    options: TransformerOptions,
+    heads: AligningHeads,
+    vocabularies: Sequence[list[str]],
+    quantization: str,
+) -> dict[str, bytes]:
+    """What CTranslate2 reads."""
+    spec = _specification(tensors, options, heads)
     if quantization == "int8":
         _quantize(spec)
-    spec.register_source_vocabulary(vocabulary(folder, "source", options.source_vocabulary))
-    pieces = vocabulary(folder, "target", options.target_vocabulary)
-    spec.register_target_vocabulary(pieces)
+    spec.register_source_vocabulary(vocabularies[0])
+    spec.register_target_vocabulary(vocabularies[1])
     spec.validate()
     spec.optimize(None if quantization == "int8" else quantization)
     with tempfile.TemporaryDirectory() as scratch:
         spec.save(scratch)
-        files = {file.name: file.read_bytes() for file in sorted(Path(scratch).iterdir())}
-    files |= _said_file(said_words(config), pieces)
-    write_folder(out, {**files, MADE_OF: json_bytes(made_of(folder, entries, quantization))}, point="ct2")
+        return {file.name: file.read_bytes() for file in sorted(Path(scratch).iterdir())}
 
 
 def _said_file(said: list[int] | None, pieces: list[str]) -> dict[str, bytes]:
@@ -108,7 +146,7 @@ def made_of(folder: Path, entries: dict[str, Entry], quantization: str) -> dict[
         "model": config["model"],
         "tokenizers": tokenizers,
     }
-    return {**made, "target": config["target"]} if "target" in config else made
+    return made | {section: config[section] for section in ("target", "alignment") if section in config}
 
 
 def longest(config: dict[str, Any]) -> int | None:
@@ -169,7 +207,7 @@ def _torch_unseen() -> Iterator[None]:
         del sys.modules["torch"]
 
 
-def _specification(tensors: _Tensors, options: TransformerOptions) -> Any:
+def _specification(tensors: _Tensors, options: TransformerOptions, heads: AligningHeads) -> Any:
     with _torch_unseen():
         from ctranslate2.specs import TransformerSpec, transformer_spec  # type: ignore[import-untyped]
 
@@ -183,9 +221,15 @@ def _specification(tensors: _Tensors, options: TransformerOptions) -> Any:
         "rotary_dim": options.key_width if options.positions == "rotary" else None,  # pairs of neighbours, as ours
     }
     encoder = transformer_spec.TransformerEncoderSpec(options.encoder_blocks, options.heads, **common)
-    decoder = transformer_spec.TransformerDecoderSpec(options.decoder_blocks, options.heads, **common)
+    decoder = transformer_spec.TransformerDecoderSpec(
+        options.decoder_blocks,
+        options.heads,
+        alignment_layer=heads.block,
+        alignment_heads=options.heads if heads.head is None else 1,
+        **common,
+    )
     spec = TransformerSpec(encoder, decoder)
-    filled = _Filled(tensors, options)
+    filled = _Filled(tensors, options, heads)
     filled.stack(encoder, "encoder", "source")
     filled.stack(decoder, "decoder", "target")
     encoder.embeddings[0].weight = filled.embedding("source")
@@ -225,11 +269,12 @@ def _activation(name: str) -> Any:
 
 
 class _Filled:
-    """Puts our tensors where CTranslate2 has them."""
+    """Puts our tensors where CTranslate2 has them; the head that aligns is the first of its block."""
 
-    def __init__(self, tensors: _Tensors, options: TransformerOptions) -> None:
+    def __init__(self, tensors: _Tensors, options: TransformerOptions, heads: AligningHeads) -> None:
         self.take = tensors.take
         self.options = options
+        self.heads = heads
 
     def stack(self, spec: Any, name: str, side: str) -> None:
         """The encoder or the decoder, without its embedding."""
@@ -255,14 +300,25 @@ class _Filled:
         weight = self.take(f"{name}.projections.weight", 3 * J, D)
         bias = self.take(f"{name}.projections.bias", 3 * J) if self.options.bias else None
         parts = [slice(0, 3 * J)] if reads_itself else [slice(0, J), slice(J, 3 * J)]
+        has_output = self.options.output_projection
+        output = self.take(f"{name}.output.weight", D, J) if has_output else self.identity()
+        output_bias = self.take(f"{name}.output.bias", D) if has_output and self.options.bias else None
+        if self.heads.head is not None and name == f"decoder.{self.heads.block}.cross_attention":
+            order = self.order(self.heads.head)
+            weight, output = weight.reshape(3, J, D)[:, order].reshape(3 * J, D), output[:, order]
+            bias = None if bias is None else bias.reshape(3, J)[:, order].reshape(3 * J)
         for linear, part in zip(spec.linear, parts, strict=False):
             _set(linear, weight[part], None if bias is None else bias[part])
-        if self.options.output_projection:
-            self.linear(spec.linear[-1], f"{name}.output", D, J, self.options.bias)
-        else:
-            _set(spec.linear[-1], self.identity(), None)
+        _set(spec.linear[-1], output, output_bias)
         spec.queries_scale = self.options.score_scale
         self.norm(spec.layer_norm, f"{block}.around_{kind}.norm")
+
+    def order(self, first: int) -> "np.ndarray":
+        """The J places of all heads' numbers, with this head in front."""
+        import numpy as np
+
+        heads = [first, *(head for head in range(self.options.heads) if head != first)]
+        return np.arange(self.options.heads * self.options.key_width).reshape(self.options.heads, -1)[heads].ravel()
 
     def feed_forward(self, spec: Any, name: str) -> None:
         D, F = self.options.width, self.options.feed_forward

@@ -31,22 +31,24 @@ class Finished:
     def __init__(self, sentences: Tensor, options: DecodingOptions) -> None:
         self.best = torch.full((len(sentences), max(options.beam, options.n_best)), NEVER, device=sentences.device)
         self._options = options
-        self._found: list[tuple[Tensor, Tensor, Tensor]] = []  # sentences (n,), scores (n,), tokens (n, t)
+        # sentences (n,), scores (n,), tokens (n, t), whether they are cut (n,); none: none is
+        self._found: list[tuple[Tensor, Tensor, Tensor, Tensor | None]] = []
 
-    def add(self, ends: Tensor, sentences: Tensor, sums: Tensor, tokens: Tensor) -> None:
+    def add(self, ends: Tensor, sentences: Tensor, sums: Tensor, tokens: Tensor, cut: Tensor | None) -> None:
         """Where `ends` (B, W) is true, `tokens` (B, W, t) followed by EOS have log-probability `sums` (B, W)."""
         scores = sums / length_penalty(tokens.shape[2] + 1, self._options)
         ended = torch.where(ends, scores, NEVER)
         self.best[sentences] = torch.cat([self.best[sentences], ended], dim=1).topk(self.best.shape[1]).values
         b, w = ends.nonzero(as_tuple=True)
-        self._found.append((sentences[b], scores[b, w], tokens[b, w]))
+        self._found.append((sentences[b], scores[b, w], tokens[b, w], None if cut is None else cut[b, w]))
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """For each sentence the best n, best first."""
         found: list[list[Hypothesis]] = [[] for _ in self.best]
-        for sentences, scores, tokens in self._found:
-            for b, score, ids in zip(sentences.tolist(), scores.tolist(), tokens.tolist(), strict=True):
-                found[b].append(Hypothesis(ids, score))
+        for sentences, scores, tokens, cut in self._found:
+            is_cut = [False] * len(sentences) if cut is None else cut.tolist()
+            for b, score, ids, one in zip(sentences.tolist(), scores.tolist(), tokens.tolist(), is_cut, strict=True):
+                found[b].append(Hypothesis(ids, score, is_cut=one))
         return [sorted(some, key=lambda h: -h.score)[: self._options.n_best] for some in found]
 
 
@@ -80,7 +82,8 @@ def beam_search(
         logits = model.logits(model.decode(last, state)[:, -1]).float().view(*tokens.shape[:2], -1)
         best, parents, words = _best_continuations(logits, tokens, sums, constraints, W)
         ends = (words == EOS) & (best > NEVER) & is_open[:, None]
-        finished.add(ends[:, :W], sentences, best[:, :W], _of(parents[:, :W], tokens))
+        cut = None if constraints.cut is None else constraints.cut.gather(1, parents[:, :W])
+        finished.add(ends[:, :W], sentences, best[:, :W], _of(parents[:, :W], tokens), cut)
         if not tokens.shape[2]:
             state = state.repeat(W)
         sums, places = torch.where(words == EOS, NEVER, best).topk(W, dim=1)

@@ -36,6 +36,7 @@ class Constraints:
         self._first_limit = int(self.limits.min())
         self.min_length = options.min_length
         self.ngram = options.block_ngrams
+        self.cut: Tensor | None = None  # (B, W) which hypotheses had to end at the last step, and would not have
 
     def apply(self, logits: Tensor, tokens: Tensor) -> None:
         """Rule out the words that may not follow `tokens` (B, W, t)."""
@@ -50,6 +51,7 @@ class Constraints:
             self._block_ngrams(logits.view(B * W, -1), tokens.view(B * W, t), to_end)
         if t >= self._first_limit:
             must_end = torch.where(self.limits <= t, EOS, FREE)
+            self.cut = (must_end == EOS)[:, None] & (logits.argmax(dim=2) != EOS)
             _force(logits, must_end, _pick(logits, must_end.clamp(min=0)))
         if forced is not None and as_it_was is not None:
             _force(logits, forced, as_it_was)

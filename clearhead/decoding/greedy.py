@@ -61,7 +61,7 @@ def roll_out(
         if scored:
             sums = sums + logits.gather(2, words[:, :, None]).squeeze(2)
         ends = is_live & (words == EOS)
-        finished.add(ends, sentences, sums, tokens)
+        finished.add(ends, sentences, sums, tokens, constraints.cut)
         is_live = is_live & ~ends
         tokens = torch.cat([tokens, words[:, :, None]], dim=2)
         open_ = is_live.any(dim=1).nonzero().squeeze(1)

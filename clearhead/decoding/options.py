@@ -2,6 +2,10 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
 
 PENALTIES = ("mean", "paper")
 
@@ -10,11 +14,15 @@ PENALTIES = ("mean", "paper")
 class Hypothesis:
     """A finished target: its ids without BOS and EOS, and its length-normalised log-probability, EOS counted.
 
-    The score is NaN if it was not demanded and the search did without.
+    The score is NaN if it was not demanded and the search did without. The alignment, if it was demanded and the model
+    has a head for it, is the weight with which that head looked from each target token, EOS last, at each source token,
+    EOS last: (T + 1, S + 1) in float32. One that is cut would have gone on: its length limit ended it, not the model.
     """
 
     tokens: list[int]
     score: float
+    alignment: "np.ndarray | None" = field(default=None, repr=False, compare=False)
+    is_cut: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,27 @@ class Demand:
     phrases: list[list[list[int]]] = field(default_factory=list)
     max_length: int | None = None  # in place of the options'
     scored: bool = True  # false: nobody will look at its score, which greedy search finds sooner without
+    aligned: bool = False  # whether its hypotheses come with their alignment
+    draw: int = 0  # of sampling: equal sources get other samples where this differs
+
+
+@dataclass(frozen=True)
+class AlignmentHead:
+    """Which head of which decoder block's cross-attention follows the words, counted from 0."""
+
+    block: int
+    head: int
+
+    def __post_init__(self) -> None:
+        if self.block < 0 or self.head < 0:
+            raise ValueError(f"block is {self.block} and head {self.head}; expected numbers from 0 on")
+
+
+class AligningHeads(NamedTuple):
+    """What an alignment is read from: one head of a decoder block, or where none is named the mean of all of them."""
+
+    block: int
+    head: int | None
 
 
 @dataclass(frozen=True)

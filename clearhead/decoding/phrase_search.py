@@ -52,12 +52,13 @@ class Sentence:
             return []
         return [(w, word) for w, h in enumerate(self.live) for word in sorted(self.phrases.next_words(h.readings))]
 
-    def advance(self, tokens: Tensor, continuations: dict[tuple[int, int], float]) -> None:
-        """Go on from `tokens` (W, t) by some (hypothesis, word) with these log-probabilities."""
+    def advance(self, tokens: Tensor, continuations: dict[tuple[int, int], float], cut: Tensor | None) -> None:
+        """Go on from `tokens` (W, t) by some (hypothesis, word) with these log-probabilities; some had to end."""
         t = tokens.shape[1]
         ends, goes_on = self._candidates(t, continuations)
         for end in (c for c in _share(ends + goes_on, self.width) if c.word == EOS):
-            self.found.append(Hypothesis(tokens[end.parent].tolist(), end.total / self._penalty(t + 1)))
+            score, is_cut = end.total / self._penalty(t + 1), cut is not None and bool(cut[end.parent])
+            self.found.append(Hypothesis(tokens[end.parent].tolist(), score, is_cut=is_cut))
         self.found.sort(key=lambda h: -h.score)
         self.live = _share(goes_on, self.width)
 
@@ -124,7 +125,7 @@ def phrase_search(
     while sentences:
         logits = model.logits(model.decode(last, state)[:, -1]).float().view(len(sentences), W, -1)
         for b, continuations in enumerate(_continuations(logits, tokens, sentences, constraints)):
-            sentences[b].advance(tokens[b], continuations)
+            sentences[b].advance(tokens[b], continuations, None if constraints.cut is None else constraints.cut[b])
         t += 1
         parents = _table(tokens, [[h.parent for h in sentence.live] for sentence in sentences], W, 0)
         words = _table(tokens, [[h.word for h in sentence.live] for sentence in sentences], W, EOS)

@@ -25,20 +25,23 @@ def sample(
 ) -> list[list[Hypothesis]]:
     """`n_best` samples per sentence, the likeliest first."""
     constraints = Constraints(src_mask, options, demands)
-    return roll_out(model, src, src_mask, options, constraints, _choice(src, src_mask, options, constraints))
+    draws = [demand.draw for demand in demands] if demands else [0] * len(src)
+    return roll_out(model, src, src_mask, options, constraints, _choice(src, src_mask, options, constraints, draws))
 
 
 def sample_steps(model: Seq2Seq, src: Tensor, options: DecodingOptions, demand: Demand) -> Iterator[int]:
     """The words of one sample for one source (1, S), each as soon as it is known; without EOS."""
     src_mask = whole(src)
     constraints = Constraints(src_mask, options, [demand])
-    return step_by_step(model, src, constraints, _choice(src, src_mask, options, constraints))
+    return step_by_step(model, src, constraints, _choice(src, src_mask, options, constraints, [demand.draw]))
 
 
-def _choice(src: Tensor, src_mask: Tensor, options: DecodingOptions, constraints: Constraints) -> Choice:
+def _choice(
+    src: Tensor, src_mask: Tensor, options: DecodingOptions, constraints: Constraints, draws: Sequence[int]
+) -> Choice:
     steps = int(constraints.limits.max()) + 1
-    draws = _draws(src, src_mask, options, steps).to(src.device)  # (B, W, steps)
-    return lambda logits, sentences, t: draw(logits, draws[sentences, :, t], options)
+    numbers = _numbers(src, src_mask, options, steps, draws).to(src.device)  # (B, W, steps)
+    return lambda logits, sentences, t: draw(logits, numbers[sentences, :, t], options)
 
 
 def draw(logits: Tensor, uniform: Tensor, options: DecodingOptions) -> Tensor:
@@ -55,11 +58,11 @@ def draw(logits: Tensor, uniform: Tensor, options: DecodingOptions) -> Tensor:
     return words.gather(2, places).squeeze(2)
 
 
-def _draws(src: Tensor, src_mask: Tensor, options: DecodingOptions, steps: int) -> Tensor:
-    """Random numbers that depend on the seed and the sentence alone, not on its place or its neighbours."""
-    draws = []
-    for ids, seen in zip(src.cpu(), src_mask.cpu(), strict=True):
-        key = f"{options.seed} {ids[seen].tolist()}".encode()
+def _numbers(src: Tensor, src_mask: Tensor, options: DecodingOptions, steps: int, draws: Sequence[int]) -> Tensor:
+    """Random numbers that depend on the seed, the sentence and its draw alone, not on its place or its neighbours."""
+    numbers = []
+    for ids, seen, number in zip(src.cpu(), src_mask.cpu(), draws, strict=True):
+        key = f"{options.seed} {ids[seen].tolist()}{f' {number}' if number else ''}".encode()
         generator = torch.Generator().manual_seed(zlib.crc32(key))
-        draws.append(torch.rand(steps, options.n_best, generator=generator).t())
-    return torch.stack(draws)
+        numbers.append(torch.rand(steps, options.n_best, generator=generator).t())
+    return torch.stack(numbers)

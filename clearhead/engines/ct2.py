@@ -7,6 +7,11 @@ once more, as `score` does it, and ranked by that. Two differences in the search
 hypotheses were found, and an empty source gets the empty target without being asked. Words that no training target
 has are left out where that saves time, unless a prefix has one.
 
+Alignments are the attention that CTranslate2 (4.8.4) shows beside a search: without EOS's column, which is what is
+missing to one, and where many sentences are searched by beam, with a first row of another sentence. All that is asked
+of the first row is what a greedy search of one step shows, so that is asked beside it; and of what did not come out
+of the search as it is here, the way there once more, with the target as a forced prefix.
+
 One worker per core, each of one thread: for many sentences on two cores that was 1.5 to 3 times as fast as one
 worker of two threads. CTranslate2 has one setting per translator, so a single sentence has one thread too.
 """
@@ -18,13 +23,13 @@ import math
 import os
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from clearhead.convert.ctranslate2 import MADE_OF, SAID
+from clearhead.convert.ctranslate2 import FOUND, MADE_OF, SAID
 from clearhead.data.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis
 from clearhead.errors import BAD_DATA, UserError
@@ -32,6 +37,9 @@ from clearhead.errors import BAD_DATA, UserError
 from . import in_order
 from .batches import batches_by_length
 from .memory import keep_memory
+
+if TYPE_CHECKING:
+    import numpy as np
 
 TOKENS_PER_BATCH = 512  # source tokens; larger batches take longer, 4,096 half as long again at beam 5
 BATCHES_PER_WORKER = 3  # that are waiting or being done
@@ -47,6 +55,7 @@ class Job:
     prefix: list[int]
     limit: int  # tokens that the target may have, EOS not counted
     scored: bool
+    aligned: bool
 
 
 Conversation = Generator[None, None, list[list[Hypothesis]]]
@@ -59,7 +68,9 @@ class Ct2Engine:
     """
 
     name = "ct2"
+    aligns = False
     works_ahead = True
+    expects_more = False
 
     def __init__(
         self, form: Path, *, deterministic: bool = False, workers: int | None = None, among_all: bool = False
@@ -77,7 +88,9 @@ class Ct2Engine:
         self._source_tokens, self._target_tokens = _vocabularies(form)
         self._target_ids = {token: i for i, token in enumerate(self._target_tokens)}
         self._said = None if among_all else _said(form)
-        self.longest: int | None = _read(form / MADE_OF)["longest"]  # tokens of a source or target, EOS counted
+        made_of = _read(form / MADE_OF)
+        self.longest: int | None = made_of["longest"]  # tokens of a source or target, EOS counted
+        self.aligns = "alignment" in made_of or FOUND in made_of
 
     def lacks(self, options: DecodingOptions, demands: Sequence[Demand] | None = None) -> str | None:
         """What of this the engine cannot do, in a few words; none: it can do all of it."""
@@ -107,6 +120,13 @@ class Ct2Engine:
 
     def score(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         return [result.result().log_probs for result in self._submit_scores(sources, targets)]
+
+    def align(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list["np.ndarray"]:
+        results = [result.result() for result in self._submit_alignments(sources, targets)]
+        return [
+            _weights(result.attention[0] if source else [], source, target)
+            for result, source, target in zip(results, sources, targets, strict=True)
+        ]
 
     def steps(self, source: list[int], limit: int) -> Iterator[int]:
         """Greedy search as it goes: token by token, without EOS, at most `limit` of them.
@@ -145,7 +165,7 @@ class Ct2Engine:
             if self.longest is not None:
                 most = min(most, self.longest - 1)
             most = max(most, options.min_length, len(demand.prefix))
-            jobs.append(Job(source, demand.prefix, most, demand.scored))
+            jobs.append(Job(source, demand.prefix, most, demand.scored, demand.aligned and self.aligns))
         return jobs
 
     def _batches_of(self, jobs: Sequence[Job]) -> Iterator[list[int]]:
@@ -189,7 +209,45 @@ class Ct2Engine:
             use_vmap=self._said is not None and is_worth_it and all(self._is_said(job.prefix) for job in jobs),
             return_scores=options.beam > 1 or any(job.scored for job in jobs),
             return_end_token=True,  # so that it is counted in the length, and one sees who has ended
+            return_attention=any(job.aligned for job in jobs),
         )
+
+    def _submit_first_rows(self, jobs: Sequence[Job], options: DecodingOptions) -> list[Any]:
+        """Where the first word looks, which no search by beam shows for many sentences."""
+        if options.beam == 1 or len(jobs) == 1 or not any(job.aligned for job in jobs):
+            return []
+        pieces = [self._pieces(job.source) for job in jobs]
+        return self._translator.translate_batch(
+            pieces,
+            asynchronous=True,
+            beam_size=1,
+            max_decoding_length=1,
+            max_input_length=0,
+            return_attention=True,
+            return_end_token=True,
+        )
+
+    def _submit_alignments(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[Any]:
+        """With the whole target forced, and one word more: where EOS looks does not depend on its being said."""
+        if not self.aligns:
+            raise ValueError(f"{self.form} does not say which of its heads align; make it anew from its model")
+        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+        self._require_positions(lengths)
+        submitted: list[Any] = [None] * len(lengths)
+        for places in self._batches(lengths):
+            results = self._translator.translate_batch(
+                [self._pieces(sources[place]) for place in places],
+                [[self._target_tokens[i] for i in targets[place]] for place in places],
+                asynchronous=True,
+                beam_size=1,
+                max_decoding_length=max(len(targets[place]) for place in places) + 1,
+                max_input_length=0,
+                return_attention=True,
+                return_end_token=True,
+            )
+            for place, result in zip(places, results, strict=True):
+                submitted[place] = result
+        return submitted
 
     def _submit_scores(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[Any]:
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
@@ -241,46 +299,71 @@ class Ct2Engine:
     def _converse(self, jobs: Sequence[Job], options: DecodingOptions) -> Conversation:
         """The n best of each job; stops after each question, so that others can be asked before the answer is needed.
 
-        Hypotheses whose score is not yet ours are scored once more, all of them together.
+        Hypotheses whose score is not yet ours are scored once more, all of them together; so are alignments.
         """
         results = self._submit(jobs, options)
+        first_rows = self._submit_first_rows(jobs, options)
         yield
         found: list[list[Hypothesis]] = [[] for _ in jobs]
-        unscored: dict[int, list[list[int]]] = {}
+        unscored: set[int] = set()
         again: dict[int, Any] = {}
         for i, (job, result) in enumerate(zip(jobs, results, strict=True)):
-            translation = result.result()
-            targets = [[self._target_ids[token] for token in tokens] for tokens in translation.hypotheses]
+            said = self._hypotheses(job, result.result(), first_rows[i].result() if first_rows else None)
             if not job.source:
-                unscored[i] = [job.prefix]
-            elif not all(_is_whole(target, job) for target in targets):
-                if options.beam == 1 and not {PAD, BOS} & set(targets[0]):
-                    unscored[i] = [targets[0][: job.limit]]  # greedy search would have come this way too
-                else:
-                    (again[i],) = self._submit([job], options, carefully=True)
-            elif job.prefix or options.min_length or options.block_ngrams:
-                unscored[i] = [target[:-1] for target in targets]
+                found[i] = [Hypothesis(job.prefix, math.nan)]
+                unscored.add(i)
+            elif not any(one.is_cut or _has_no_word(one) for one in said):
+                found[i] = said
+                if job.prefix or options.min_length or options.block_ngrams:
+                    unscored.add(i)
+            elif options.beam == 1 and not _has_no_word(said[0]):
+                found[i] = said  # greedy search would have come this way too
+                unscored.add(i)
             else:
-                scores = translation.scores or [math.nan] * len(targets)
-                found[i] = [Hypothesis(target[:-1], score) for target, score in zip(targets, scores, strict=True)]
+                (again[i],) = self._submit([job], options, carefully=True)
+                unscored.add(i)
         if again:
             yield
         for i, result in again.items():
-            targets = [[self._target_ids[token] for token in tokens] for tokens in result.result().hypotheses]
-            ended = [target[: -1 if target[-1:] == [EOS] else None] for target in targets]
+            said = self._hypotheses(jobs[i], result.result(), None)
             # Where it finds too few, CTranslate2 fills up with PAD.
-            unscored[i] = [target for target in ended if not {PAD, BOS} & set(target)] or [jobs[i].prefix]
+            found[i] = [one for one in said if not _has_no_word(one)] or [Hypothesis(jobs[i].prefix, math.nan)]
         for i in [i for i in unscored if options.beam == 1 and not jobs[i].scored]:
-            found[i] = [Hypothesis(target, math.nan) for target in unscored.pop(i)]
+            found[i] = [replace(one, score=math.nan) for one in found[i]]
+            unscored.remove(i)
         if unscored:
-            open_ = [(i, target) for i, targets in unscored.items() for target in targets]
-            scores = self._submit_scores([jobs[i].source for i, _ in open_], [target for _, target in open_])
+            pairs = [(jobs[i].source, one.tokens) for i in sorted(unscored) for one in found[i]]
+            scores = iter(self._submit_scores([source for source, _ in pairs], [target for _, target in pairs]))
             yield
-            for (i, target), result in zip(open_, scores, strict=True):
-                probabilities = result.result().log_probs
-                found[i].append(Hypothesis(target, sum(probabilities) / len(probabilities) ** options.alpha))
-            for i in unscored:
-                found[i] = sorted(found[i], key=lambda h: -h.score)[: options.n_best]
+            for i in sorted(unscored):
+                scored = [replace(one, score=_score(next(scores).result().log_probs, options)) for one in found[i]]
+                found[i] = sorted(scored, key=lambda h: -h.score)[: options.n_best]
+        unaligned = [(i, n) for i, job in enumerate(jobs) if job.aligned for n in _unaligned(found[i])]
+        if unaligned:
+            pairs = [(jobs[i].source, found[i][n].tokens) for i, n in unaligned]
+            rows = self._submit_alignments([source for source, _ in pairs], [target for _, target in pairs])
+            yield
+            for (i, n), result in zip(unaligned, rows, strict=True):
+                weights = _weights(result.result().attention[0], jobs[i].source, found[i][n].tokens)
+                found[i][n] = replace(found[i][n], alignment=weights)
+        return found
+
+    def _hypotheses(self, job: Job, translation: Any, first: Any) -> list[Hypothesis]:
+        """Without their EOS; what has none or is too long is cut. Alignments as far as they are there already."""
+        found = []
+        attention = translation.attention if job.aligned else None  # each time it is asked for, it is copied
+        first_rows = first.attention[0][:1] if attention and first is not None else None
+        for n, pieces in enumerate(translation.hypotheses):
+            target = [self._target_ids[piece] for piece in pieces]
+            tokens = target[:-1] if target[-1:] == [EOS] else target
+            is_cut = len(tokens) == len(target) or len(tokens) > job.limit
+            tokens = tokens[: job.limit]
+            rows = attention[n] if attention else []
+            is_there = len(rows) > len(tokens)  # a search that was cut did not go on to EOS
+            first_row = first_rows or rows[:1]
+            alignment = _weights([*first_row, *rows[1:]], job.source, tokens) if is_there else None
+            score = translation.scores[n] if translation.scores else math.nan
+            found.append(Hypothesis(tokens, score, alignment, is_cut))
         return found
 
 
@@ -294,9 +377,27 @@ def _end_threads() -> None:
         engine.close()
 
 
-def _is_whole(target: list[int], job: Job) -> bool:
-    """It has ended, in time, and has no word in it that is none."""
-    return target[-1:] == [EOS] and len(target) <= job.limit + 1 and PAD not in target and BOS not in target
+def _has_no_word(one: Hypothesis) -> bool:
+    """It has something in it that is no word, as no trained model says."""
+    return PAD in one.tokens or BOS in one.tokens
+
+
+def _score(log_probabilities: Sequence[float], options: DecodingOptions) -> float:
+    return sum(log_probabilities) / len(log_probabilities) ** options.alpha
+
+
+def _unaligned(hypotheses: Sequence[Hypothesis]) -> list[int]:
+    return [n for n, one in enumerate(hypotheses) if one.alignment is None]
+
+
+def _weights(rows: Sequence[Sequence[float]], source: list[int], target: list[int]) -> "np.ndarray":
+    """(T + 1, S + 1) of what CTranslate2 shows, which is all but EOS's column."""
+    import numpy as np
+
+    if not source:
+        return np.ones((len(target) + 1, 1), np.float32)
+    words = np.array(rows[: len(target) + 1], np.float32)
+    return np.concatenate([words, np.maximum(1 - words.sum(axis=1, keepdims=True), 0)], axis=1)
 
 
 def _cores() -> int:

@@ -15,7 +15,8 @@ from typing import Any
 
 from clearhead.checkpoint.disk import disk_errors, make_folder
 from clearhead.checkpoint.manifest import json_bytes, parse_json, read_file, read_manifest, verify
-from clearhead.convert.ctranslate2 import MADE_OF, made_of, to_ctranslate2
+from clearhead.convert.ctranslate2 import FOUND, MADE_OF, QUANTIZATIONS, made_of, to_ctranslate2
+from clearhead.decoding.options import AligningHeads
 from clearhead.errors import DISK, UserError
 
 DEFAULT = "int8"  # on a CPU the fastest, and as good to a few tenths of a BLEU point
@@ -36,6 +37,20 @@ def ct2_form(folder: Path, quantization: str = DEFAULT) -> Path:
             continue
         if _wanted(folder, quantization) == wanted:
             return form
+
+
+def found_heads(folder: Path) -> AligningHeads | None:
+    """Those that were found to align when a form was made of this model; none: nobody has looked for any."""
+    for quantization in QUANTIZATIONS:
+        wanted = _wanted(folder, quantization)
+        for form in (folder / f"ct2-{quantization}", _cached(wanted)):
+            try:
+                made = parse_json(form / MADE_OF, read_file(form, MADE_OF))
+            except UserError:
+                continue
+            if isinstance(made, dict) and FOUND in made and _without_found(made) == wanted:
+                return AligningHeads(**made[FOUND])
+    return None
 
 
 def _wanted(folder: Path, quantization: str) -> dict[str, Any]:
@@ -69,9 +84,14 @@ def _is_sound(form: Path, wanted: dict[str, Any]) -> bool:
         return False
     try:
         verify(form, [MADE_OF, "model.bin"])
-        return parse_json(form / MADE_OF, read_file(form, MADE_OF)) == wanted
+        return _without_found(parse_json(form / MADE_OF, read_file(form, MADE_OF))) == wanted
     except UserError:
         return False
+
+
+def _without_found(made: Any) -> Any:
+    """Only what follows from the model."""
+    return {key: value for key, value in made.items() if key != FOUND} if isinstance(made, dict) else made
 
 
 def _cached(wanted: dict[str, Any]) -> Path:

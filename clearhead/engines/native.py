@@ -3,18 +3,21 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
 from clearhead.checkpoint.manifest import read_manifest
 from clearhead.checkpoint.model import load_model
-from clearhead.checkpoint.model_folder import said_words
+from clearhead.checkpoint.model_folder import aligning_heads, said_words
 from clearhead.checkpoint.weights import WEIGHTS
 from clearhead.data.batching import make_batch, pad_sources
 from clearhead.data.features import Source
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis, search, search_steps
+from clearhead.decoding.options import AligningHeads
 from clearhead.decoding.pacing import Paced
 from clearhead.decoding.scoring import score
 from clearhead.decoding.some_words import SomeWords
@@ -23,7 +26,9 @@ from clearhead.model.linear import multiply_in, pack
 from clearhead.versions import has_bfloat16
 
 from . import in_order
+from .alignment import aligning_attention, look
 from .batches import batches_by_length
+from .ct2_form import found_heads
 from .memory import keep_memory
 from .workers import Batches, Found, Workers
 
@@ -39,11 +44,14 @@ class NativeEngine:
     With `folder`, from which other processes can load the same model, the speed of one thread and of all of them is
     measured on the first batches of the first long work; where more processes of one thread each are faster, they are
     started, and kept. `in_bfloat16` a search multiplies; `score` is exact. A search considers the target words `said`,
-    unless others are demanded, and its scores are the probability among them; none given: all.
+    unless others are demanded, and its scores are the probability among them; none given: all. Alignments are read from
+    these `heads`; none given: all heads of the last decoder block but one.
     """
 
     name = "native"
+    aligns = False
     works_ahead = False
+    expects_more = False
 
     def __init__(
         self,
@@ -54,11 +62,14 @@ class NativeEngine:
         folder: Path | None = None,
         in_bfloat16: bool = False,
         said: Sequence[int] | None = None,
+        heads: AligningHeads | None = None,
     ) -> None:
         self._workers: Workers | None = None
         self.in_bfloat16 = in_bfloat16
         self.model = model
         self._some_words = None if said is None else SomeWords(model, said)
+        self._attention, self._heads = aligning_attention(model, heads), heads
+        self.aligns = self._attention is not None
         self.device = device
         self.deterministic = deterministic
         self._folder = folder if device == "cpu" and not deterministic else None
@@ -108,6 +119,8 @@ class NativeEngine:
             answers = search(model if between is None else Paced(model, between), src, src_mask, options, asked)
             for place, some in zip(places, answers, strict=True):
                 found[place] = some if among is None else among.named(some)
+        if self.aligns and any(demand.aligned for demand in demands):
+            self._add_alignments(sources, demands, found)
         return found
 
     def score(self, sources: Sequence[Source], targets: Sequence[list[int]]) -> list[list[float]]:
@@ -118,6 +131,20 @@ class NativeEngine:
             batch = make_batch([(sources[place], targets[place]) for place in places]).to(self.device)
             for place, log_probabilities in zip(places, score(self.model, batch), strict=True):
                 results[place] = log_probabilities
+        return results
+
+    def align(self, sources: Sequence[Source], targets: Sequence[list[int]]) -> list[np.ndarray]:
+        """By a second look at the targets, teacher-forced; only of a model with attention to its source."""
+        if self._attention is None:
+            raise ValueError("the model does not look at its source; expected one whose `aligns` is true")
+        self._multiply_in(torch.float32)
+        head = None if self._heads is None else self._heads.head
+        results: list[np.ndarray] = [np.empty(0)] * len(sources)
+        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+        for places in self._batches(lengths, beam=1):
+            pairs = [(sources[place], targets[place]) for place in places]
+            for place, weights in zip(places, look(self.model, self._attention, head, pairs), strict=True):
+                results[place] = weights
         return results
 
     def steps(self, source: Source, limit: int) -> Iterator[int]:
@@ -141,6 +168,14 @@ class NativeEngine:
 
     def __del__(self) -> None:
         self.close()
+
+    def _add_alignments(
+        self, sources: Sequence[Source], demands: Sequence[Demand], found: list[list[Hypothesis]]
+    ) -> None:
+        wanted = [(i, n) for i, demand in enumerate(demands) if demand.aligned for n in range(len(found[i]))]
+        weights = self.align([sources[i] for i, _ in wanted], [found[i][n].tokens for i, n in wanted])
+        for (i, n), one in zip(wanted, weights, strict=True):
+            found[i][n] = replace(found[i][n], alignment=one)
 
     def _among(self, demand: Demand) -> SomeWords | None:
         """The words that a search considers who has to meet this; none: all."""
@@ -167,15 +202,17 @@ class NativeEngine:
         sources, demands = batches.of(places)
         threads = torch.get_num_threads()
         now = 1 if self._folder and threads in self._speeds and 1 not in self._speeds else threads
-        if now != threads:
-            torch.set_num_threads(now)
         started = time.perf_counter()
-        found = self.search(sources, batches.options, demands)
+        try:
+            if now != threads:
+                torch.set_num_threads(now)
+            found = self.search(sources, batches.options, demands)
+        finally:  # an interrupted search too leaves the threads as they were
+            if now != threads:
+                torch.set_num_threads(threads)
         if self._is_warm:
             self._speeds.setdefault(now, batches.tokens(places) / (time.perf_counter() - started))
         self._is_warm = True
-        if now != threads:
-            torch.set_num_threads(threads)
         return found
 
     def _consider_workers(self, batches: Batches) -> None:
@@ -184,7 +221,8 @@ class NativeEngine:
             return
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads
         together, apart = self._speeds[threads], self._speeds[1] * cores
-        if apart > 1.1 * together and batches.tokens_left() / together > WORTH_STARTING:
+        is_worth_it = self.expects_more or batches.tokens_left() / together > WORTH_STARTING
+        if apart > 1.1 * together and is_worth_it:
             product = "bfloat16" if self.in_bfloat16 else "float32"
             self._workers = Workers(self._folder, self.weights_sha256, cores, product)
 
@@ -195,5 +233,11 @@ def open_native(folder: Path, *, deterministic: bool = False) -> NativeEngine:
     pack(model)
     keep_memory()
     in_bfloat16 = has_bfloat16() and not deterministic
-    said = said_words(config)
-    return NativeEngine(model, deterministic=deterministic, folder=folder, in_bfloat16=in_bfloat16, said=said)
+    return NativeEngine(
+        model,
+        deterministic=deterministic,
+        folder=folder,
+        in_bfloat16=in_bfloat16,
+        said=said_words(config),
+        heads=aligning_heads(config) or found_heads(folder),
+    )

@@ -16,7 +16,7 @@ import torch
 
 from clearhead.checkpoint.manifest import read_manifest
 from clearhead.checkpoint.weights import WEIGHTS
-from clearhead.decoding import DecodingOptions, Demand
+from clearhead.decoding import DecodingOptions, Demand, Hypothesis
 
 from .native import NativeEngine, open_native
 
@@ -30,11 +30,17 @@ def main(folder: Path, threads: int, product: str, asked: Iterable[str], answers
         print(json.dumps(_answer(engine, json.loads(line))), file=answers, flush=True)
 
 
-def _answer(engine: NativeEngine, batch: dict[str, Any]) -> list[list[tuple[list[int], float]]]:
+def _answer(engine: NativeEngine, batch: dict[str, Any]) -> list[list[dict[str, Any]]]:
     demands = None if batch["demands"] is None else [Demand(**demand) for demand in batch["demands"]]
     sources = [np.array(one, np.float32) if one and isinstance(one[0], list) else one for one in batch["sources"]]
     found = engine.search(sources, DecodingOptions(**batch["options"]), demands)
-    return [[(hypothesis.tokens, hypothesis.score) for hypothesis in hypotheses] for hypotheses in found]
+    return [[_plain(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
+
+
+def _plain(hypothesis: Hypothesis) -> dict[str, Any]:
+    """Numbers in float32 stay what they are on their way through JSON."""
+    weights = hypothesis.alignment
+    return {**vars(hypothesis), "alignment": None if weights is None else weights.tolist()}
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from clearhead.data.features import Source
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis
 
@@ -86,7 +88,7 @@ class Workers:
                 self._lost.add(i)
                 batches.put_back(places)
                 break
-            results.put((places, [[Hypothesis(ids, score) for ids, score in one] for one in answer]))
+            results.put((places, [[_hypothesis(**one) for one in some] for some in answer]))
         results.put(None)
 
     def _ask(self, i: int, batch: dict[str, Any]) -> Any:
@@ -106,6 +108,10 @@ class Workers:
             return json.loads(pipe.readline() or "null")
         except (OSError, ValueError):
             return None
+
+
+def _hypothesis(tokens: list[int], score: float, alignment: list[list[float]] | None, is_cut: bool) -> Hypothesis:
+    return Hypothesis(tokens, score, None if alignment is None else np.array(alignment, np.float32), is_cut)
 
 
 class Batches:

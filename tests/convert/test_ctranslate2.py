@@ -121,6 +121,8 @@ def test_the_folder_proves_itself_and_says_what_it_was_made_of(tmp_path: Path) -
     entries = verify(tmp_path / "model")
     verify(tmp_path / "out", ["model.bin", "config.json", "source_vocabulary.json", "target_vocabulary.json"])
     said = json.loads(read_file(tmp_path / "out", module.MADE_OF))
+    found = said.pop(module.FOUND)
+    assert 0 <= found["block"] < PAPER.decoder_blocks
     assert said == made_of(tmp_path / "model", entries, "int8")
     assert said["weights"] == entries[WEIGHTS].sha256
     assert said["longest"] == module.POSITIONS

@@ -11,8 +11,16 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
-from clearhead.decoding.calibration import Calibration
-from clearhead.evaluation.calibration import SPARE, fit_calibration, length_limit
+from clearhead.data.seen import Familiarity
+from clearhead.decoding.calibration import NONSENSE, Calibration
+from clearhead.evaluation.calibration import (
+    LEAST_SURE,
+    SPARE,
+    Judged,
+    fit_calibration,
+    fit_confidence,
+    length_limit,
+)
 from clearhead.options import from_dict
 
 VALUES: dict[str, Any] = {
@@ -74,6 +82,10 @@ def test_config_and_back() -> None:
         ({"scores": [float("-inf"), -1.0, 0.0]}, "expected finite numbers"),
         ({"length_factor": -0.1}, "length_factor is -0.1; expected at least 0"),
         ({"length_offset": -1.0}, "length_offset is -1.0; expected at least 0"),
+        ({"chance": -0.1}, "chance is -0.1; expected at least 0"),
+        ({"sense": [1.0, 2.0]}, "sense has 2 numbers; expected none or 5"),
+        ({"sense": [1.0, 2.0, 0.0, 0.0, float("inf")]}, "expected finite numbers"),
+        ({"low_confidence": 1.5}, "low_confidence is 1.5; expected a number from 0 to 1"),
     ],
 )
 def test_what_cannot_be_a_calibration_is_refused(change: dict[str, Any], message: str) -> None:
@@ -87,6 +99,35 @@ def test_it_needs_no_torch() -> None:
         "import sys, clearhead.decoding.calibration, clearhead.evaluation.calibration; sys.exit('torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+SENSIBLE = Calibration(**VALUES, chance=0.04, sense=[1.0, 2.0, -5.0, 0.5, 0.1], low_confidence=0.2)
+
+
+def test_confidence_rises_with_the_score_and_with_familiarity() -> None:
+    for often in (0.0, 3.0, 7.0):
+        for unseen in (0.0, 0.3, 0.9):
+            by_score = [SENSIBLE.confidence(score, Familiarity(unseen, often), 31) for score in np.linspace(-5, 0, 53)]
+            assert all(before <= after for before, after in pairwise(by_score))
+    by_unseen = [SENSIBLE.confidence(-0.7, Familiarity(unseen, 3.0), 31) for unseen in np.linspace(0, 1, 53)]
+    assert all(before > after for before, after in pairwise(by_unseen))
+    by_often = [SENSIBLE.confidence(-0.7, Familiarity(0.3, often), 31) for often in np.linspace(0, 9, 53)]
+    assert all(before < after for before, after in pairwise(by_often))
+
+
+def test_confidence_stays_between_nonsense_and_one() -> None:
+    for score in (float("-inf"), -1e9, -3.0, 0.0, 1.0):
+        for length in (0, 1, 97, 10**9):
+            for source in (Familiarity(0.0, 15.0), Familiarity(1.0, 0.0)):
+                assert NONSENSE <= SENSIBLE.confidence(score, source, length) <= 1
+
+
+def test_of_sense_without_doubt_it_is_the_curve_above_chance() -> None:
+    sure = Calibration(**VALUES, chance=0.04, sense=[1000.0, 0.0, 0.0, 0.0, 0.0])
+    for score in np.linspace(-4, 1, 31):
+        chance = 0.04 * np.log(1 + 31)
+        wanted = chance + (1 - chance) * CALIBRATION.confidence(float(score))
+        assert sure.confidence(float(score), Familiarity(0.2, 3.0), 31) == pytest.approx(wanted)
 
 
 # -- fit ------------------------------------------------------------------------------------------------------------
@@ -163,6 +204,69 @@ def test_translations_that_are_all_right_or_all_empty() -> None:
     scores, _, references = translations(23)
     assert fit_calibration(scores, references, references, (1.0, 5.0)).confidences == [1.0]
     assert fit_calibration(scores, [""] * 23, references, (1.0, 5.0)).confidences == [0.0]
+
+
+# -- with noise -----------------------------------------------------------------------------------------------------
+
+
+def judged(count: int, seed: int, familiar: float, spread: float = 0.1, makes_sense: bool = True) -> list[Judged]:
+    """Translations of sources of which about so much was seen, and that are right if they make sense."""
+    rng = random.Random(seed)
+    shift = 0 if makes_sense else -1.0
+    scores, texts, references = translations(count, seed)
+    found = []
+    for score, text, reference in zip(scores, texts, references, strict=True):
+        unseen = min(1.0, max(0.0, 1 - familiar + rng.gauss(0, spread)))
+        source = Familiarity(unseen, 6 * (1 - unseen))
+        found.append(Judged(score + shift, text, reference if makes_sense else None, source))
+    return found
+
+
+def confidences(fitted: Calibration, some: list[Judged]) -> np.ndarray:
+    return np.array([fitted.confidence(one.score, one.source, len(one.text)) for one in some])
+
+
+def chrf_of(some: list[Judged]) -> np.ndarray:
+    return np.array([CHRF().sentence_score(one.text, [one.reference or ""]).score / 100 for one in some])
+
+
+def test_nonsense_is_told_from_a_hard_sentence_and_shifted_text_is_calibrated() -> None:
+    """The same scores, on the whole; only what was seen differs. Measured on other draws than those of the fit."""
+    fitted = fit_confidence(
+        judged(499, 3, 0.95), [*judged(199, 5, 0.7), *judged(199, 7, 0.2, makes_sense=False)], (1, 5)
+    )
+    clean, shifted, nonsense = judged(499, 11, 0.95), judged(499, 13, 0.7), judged(499, 17, 0.2, makes_sense=False)
+    assert np.mean(confidences(fitted, nonsense) < 0.1) >= 0.95
+    assert np.mean(confidences(fitted, nonsense) < fitted.low_confidence) >= 0.95
+    for some in (clean, shifted):
+        found, quality = confidences(fitted, some), chrf_of(some)
+        groups = np.array_split(np.argsort(found), 5)
+        assert np.mean([abs(found[group].mean() - quality[group].mean()) for group in groups]) < 0.06
+
+
+def test_hardly_a_validation_pair_is_low_but_all_that_is_less_than_a_tenth_sure() -> None:
+    clean = judged(499, 3, 0.95)
+    fitted = fit_confidence(clean, judged(199, 7, 0.2, makes_sense=False), (1, 5))
+    found = confidences(fitted, clean)
+    assert fitted.low_confidence >= LEAST_SURE
+    assert np.mean(found < fitted.low_confidence) <= max(0.011, float(np.mean(found < LEAST_SURE)))
+
+
+def test_what_looks_familiar_is_not_taken_for_nonsense() -> None:
+    """As where both directions of a pair of languages are in one corpus, and targets are sources too."""
+    clean = judged(199, 3, 0.95)
+    own = judged(199, 7, 0.95, spread=0.0, makes_sense=False)
+    assert fit_confidence(clean, own, (1, 5)) == fit_confidence(clean, [], (1, 5))
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 7, 31])
+def test_few_pairs_with_noise_are_enough(pairs: int) -> None:
+    clean = judged(pairs, 3, 0.95)
+    for noisy in ([], judged(pairs, 5, 0.2, makes_sense=False), judged(pairs, 5, 0.5)):
+        found = confidences(fit_confidence(clean, noisy, (1, 5)), clean)
+        assert np.isfinite(found).all()
+    same = [Judged(-1.0, "a b", "a b", Familiarity(0.0, 5.0))] * pairs
+    assert (confidences(fit_confidence(same, [], (1, 5)), same) > 0.7).all()
 
 
 # -- lengths --------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -17,7 +18,7 @@ from tests.tiny_model import write_model
 pytestmark = pytest.mark.slow  # each process loads torch
 OPTIONS = DecodingOptions(beam=3, n_best=2, max_length=7)
 SOURCES = [[4 + (7 * i + j) % 9 for j in range(1 + i % 5)] for i in range(53)]
-DEMANDS = [Demand(prefix=[5 + i % 3]) for i in range(len(SOURCES))]
+DEMANDS = [Demand(prefix=[5 + i % 3], aligned=i % 2 == 0) for i in range(len(SOURCES))]
 
 
 @pytest.fixture
@@ -51,6 +52,13 @@ def test_they_find_what_one_process_finds(engine: NativeEngine, monkeypatch: pyt
     assert targets(found) == targets(expected)
     scores = [[[h.score for h in some] for some in both] for both in (found, expected)]
     assert scores[0] == [pytest.approx(some) for some in scores[1]]
+    for demand, some, others in zip(DEMANDS, found, expected, strict=True):
+        for one, other in zip(some, others, strict=True):
+            assert one.is_cut == other.is_cut
+            assert (one.alignment is not None) == demand.aligned
+            if one.alignment is not None and other.alignment is not None:
+                assert one.alignment.dtype == np.float32
+                np.testing.assert_allclose(one.alignment, other.alignment, atol=1e-6)
 
 
 def test_what_a_dead_worker_had_begun_is_done_by_others(engine: NativeEngine) -> None:

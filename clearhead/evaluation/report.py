@@ -74,13 +74,12 @@ class Evaluation:
         left_out = f"; {self.left_out:,} left out: a side is empty or no UTF-8" if self.left_out else ""
         lines = [f"{self.sentences:,} pairs, target language {self.language}{left_out}"]
         for result in (self.result, *self.baselines):
-            lines += ["", *_result_lines(result, self.result)]
+            lines += ["", *_result_lines(result)]
+        for other in self.baselines:
+            lines += ["", *_difference_lines(self.result, other)]
         lines += ["", f"95 %: by bootstrap, {RESAMPLES:,} times, seed {SEED}. TER and error rate: lower is better."]
         if self.baselines:
-            lines.append(
-                f"p: of a difference from {self.result.model} by chance alone, approximate randomisation, "
-                f"{TRIALS:,} trials."
-            )
+            lines.append(f"p: of so large a difference by chance alone, approximate randomisation, {TRIALS:,} trials.")
         return lines + [f"{NAMES[name]}: {signature}" for name, signature in self.signatures.items()]
 
 
@@ -164,17 +163,28 @@ def _translate(translator: Translator, sources: list[str], options: DecodingOpti
     return translations, perf_counter() - started
 
 
-def _result_lines(result: Result, first: Result) -> list[str]:
+def _result_lines(result: Result) -> list[str]:
     speed = result.speed
     lines = [
         f"{result.model} ({result.engine}, beam {result.beam}): {speed.seconds:,.1f} s, "
         f"{speed.sentences_per_second:,.1f} sentences/s, {speed.tokens_per_second:,.0f} target tokens/s"
     ]
     for key, score in result.scores.items():
-        scale, unit = (100, " %") if key == "exact_match" else (1, "")
+        scale, unit = _scale(key)
         low, high = (f"{scale * end:.1f}" for end in result.intervals[key])
-        line = f"  {NAMES[key]:<12} {scale * score:5.1f}{unit:<2}  95 %: {low} to {high}"
-        if key in result.p_values:
-            line = f"{line:<46} {scale * (score - first.scores[key]):+.1f}, p = {result.p_values[key]:.4f}"
-        lines.append(line)
+        lines.append(f"  {NAMES[key]:<12} {scale * score:5.1f}{unit:<2}  95 %: {low} to {high}")
     return lines
+
+
+def _difference_lines(result: Result, other: Result) -> list[str]:
+    """How much more the model has than the baseline, as the first line says it."""
+    lines = [f"{result.model} − {other.model}:"]
+    for key, p in other.p_values.items():
+        scale, unit = _scale(key)
+        difference = scale * (result.scores[key] - other.scores[key])
+        lines.append(f"  {NAMES[key]:<12} {difference:+5.1f}{unit:<2}  p = {p:.4f}")
+    return lines
+
+
+def _scale(key: str) -> tuple[int, str]:
+    return (100, " %") if key == "exact_match" else (1, "")

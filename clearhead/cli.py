@@ -8,7 +8,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from clearhead.errors import USAGE, UserError, exit_code_of
+from clearhead.errors import INTERRUPTED, USAGE, UserError, exit_code_of
+from clearhead.program import to_type
 
 app = typer.Typer(
     name="clearhead",
@@ -39,8 +40,10 @@ def run(arguments: list[str]) -> int:
         result = app(_with_second_file(arguments), prog_name="clearhead", standalone_mode=False)
     except PARSING_ERROR as error:
         raise _usage_error(error) from error
-    except typer.Abort as error:  # how Typer passes Ctrl-C on
+    except typer.Abort as error:  # how older ones of Typer pass Ctrl-C on; newer ones return its exit code
         raise KeyboardInterrupt from error
+    if result == INTERRUPTED:
+        raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
 
 
@@ -143,13 +146,14 @@ def recipe(name: Annotated[str | None, typer.Argument(help="Which one to print; 
 
 @app.command(
     epilog="Examples: clearhead translate my-run test.en -o test.de   |   clearhead translate my-run < test.en   |   "
-    "clearhead translate my-run big.en -o big.de --resume"
+    "clearhead translate my-run big.en -o big.de --resume   |   clearhead translate my-run --text 'A dog runs.'"
 )
 def translate(
     model: Annotated[Path, typer.Argument(help="A run folder or a model folder.")],
     source: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="A text file, .gz and .zst too; - for standard input.")
-    ] = Path("-"),
+        Path | None, typer.Argument(metavar="INPUT", help="A text file, .gz and .zst too; - or none: standard input.")
+    ] = None,
+    text: Annotated[str | None, typer.Option("--text", help="Translate this, and print it; in place of INPUT.")] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="A file, .gz too; - for standard output.")] = Path("-"),
     beam: Annotated[int | None, typer.Option(min=1, help="1 is greedy search; else as in the recipe.")] = None,
     n_best: Annotated[int | None, typer.Option(min=1, help="So many translations of each line; with --json.")] = None,
@@ -157,7 +161,9 @@ def translate(
     as_json: Annotated[
         bool, typer.Option("--json", help="An object per line: scores, tokens, alignment, warnings.")
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run that was killed stopped.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a run was stopped or killed; one that is finished stays.")
+    ] = False,
     shard: Annotated[
         str | None, typer.Option(metavar="i/n", help="Only the i-th of n shares of the lines, from 1; see merge.")
     ] = None,
@@ -165,7 +171,12 @@ def translate(
         Path | None, typer.Option(help="Lines of source phrase, tab, target phrase that is required.")
     ] = None,
     deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="A line's translation depends on that line alone; slower.")
+        bool,
+        typer.Option(
+            "--deterministic",
+            help="A line's translation depends on that line alone; slower. Without, rounding among other lines may "
+            "decide between two ways to say it that are as likely.",
+        ),
     ] = False,
     prefix: Annotated[str, typer.Option(help="How every translation has to begin.")] = "",
     temperature: Annotated[float | None, typer.Option(help="Sample, from a flatter distribution above 1.")] = None,
@@ -173,12 +184,27 @@ def translate(
     top_p: Annotated[float | None, typer.Option(help="Sample from the words that have this probability.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of sampling.")] = None,
 ) -> None:
-    """Translate a text line by line: as many lines come out as went in."""
+    """Translate a text line by line: as many lines come out as went in.
+
+    A file is written every second or two under the name OUTPUT.partial, and gets its own when it is complete. Whatever
+    stops the work, Ctrl-C, SIGTERM or kill -9, the same command with --resume goes on after the last line there.
+    """
     from clearhead.translator import load, read_glossary
-    from clearhead.translator.files import Task, require_files, search_options, translate_file
+    from clearhead.translator.files import (
+        Task,
+        require_files,
+        require_text_alone,
+        search_options,
+        translate_file,
+        translate_text,
+    )
     from clearhead.translator.shards import parse_shard
     from clearhead.translator.tasks import require_task
 
+    if text is not None:
+        others = {"INPUT": source, "--output": str(output) != "-", "--resume": resume, "--shard": shard}
+        require_text_alone([name for name, given in others.items() if given])
+    source = source or Path("-")
     require_files(model, source, output)
     sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     terms = read_glossary(glossary) if glossary else None
@@ -186,7 +212,12 @@ def translate(
     translator = load(model, engine, deterministic)
     require_task(translator.task, "translate")
     options = search_options(translator.decoding, {"beam": beam, "n_best": n_best, **sampling}, as_json)
-    translate_file(translator, source, output, Task(options, terms, prefix, as_json, resume, share))
+    again = to_type(*sys.argv[1:], *([] if resume else ["--resume"]))
+    task = Task(options, terms, prefix, as_json, resume, share, again)
+    if text is not None:
+        translate_text(translator, text, task)
+    else:
+        translate_file(translator, source, output, task)
 
 
 @app.command(
@@ -235,20 +266,16 @@ def transcribe(
     ],
     beam: Annotated[int | None, typer.Option(min=1, help="1 is greedy search; else as in the recipe.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="An object per file: file, text and score.")] = False,
-) -> None:
+) -> int:
     """Write down what is said in recordings, what stands in pictures, or what numbers mean: one line per file.
 
-    Of several files each line begins with the file's name and a tab.
+    Of several files each line begins with the file's name and a tab. A file that cannot be read is named on stderr, the
+    others are written down, and the exit code is that of the first such file.
     """
-    from clearhead.translator.transcribing import load_transcriber
-    from clearhead.translator.transcribing import transcribe as write_down
+    from clearhead.translator.transcribing import load_transcriber, print_transcripts
 
     translator = load_transcriber(model)
-    for file, (best, *_) in zip(files, write_down(translator, files, translator.options(beam)), strict=True):
-        if as_json:
-            typer.echo(_dump({"file": str(file), "text": best.text, "score": best.score}))
-        else:
-            typer.echo(f"{file}\t{best.text}" if len(files) > 1 else best.text)
+    return print_transcripts(translator, files, translator.options(beam), as_json)
 
 
 @app.command(epilog="Example: clearhead merge test.de part-1.de part-2.de part-3.de")
@@ -263,30 +290,47 @@ def merge(
     typer.echo(f"clearhead: {lines:,} lines in {output}", err=True)
 
 
-@app.command(epilog="Example: clearhead check train.en train.de --against test.en test.de")
+@app.command(
+    epilog="Examples: clearhead check train.en train.de --against test.en test.de   |   "
+    "clearhead check recordings.tsv --set data.task=speech"
+)
 def check(
-    files: Annotated[list[Path], typer.Argument(metavar="SRC TGT", help="Two files, or one .tsv or .jsonl.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="SRC TGT", help="Two files, or one .tsv or .jsonl. Of speech a manifest.")
+    ],
     against: Annotated[
         TwoFiles | None, typer.Option("--against", metavar="SRC TGT", help="A test set that must not be in it.")
     ] = None,
     as_json: AsJson = False,
     sets: Sets = None,
 ) -> None:
-    """The data doctor: what is in a parallel corpus, what is odd, and what training would leave out."""
+    """The data doctor: what is in a parallel corpus, what is odd, and what training would leave out.
+
+    Of task=speech, image or series it reads every file of the manifest: which are missing, cut off or silent. Where
+    nothing can be trained on, the exit code is 65.
+    """
     import shutil
 
     from clearhead.config import data_options
-    from clearhead.data.doctor import examine
+    from clearhead.data.doctor import Diagnosis, examine
+    from clearhead.data.manifest_doctor import ManifestDiagnosis, examine_manifest
     from clearhead.progress import progress
 
     options = data_options(sets or [])
     with progress("checking") as bar:
-        diagnosis = examine(files, options, _paths(against) or None, lambda done: bar.update(done, None, "pairs"))
+        diagnosis: Diagnosis | ManifestDiagnosis
+        if options.is_continuous:
+            diagnosis = examine_manifest(
+                files, options, _paths(against) or None, lambda done: bar.update(done, None, "files")
+            )
+        else:
+            diagnosis = examine(files, options, _paths(against) or None, lambda done: bar.update(done, None, "pairs"))
     if as_json:
         typer.echo(_dump(diagnosis.to_dict()))
-        return
-    for line in diagnosis.lines(shutil.get_terminal_size().columns):
-        typer.echo(line)
+    else:
+        for line in diagnosis.lines(shutil.get_terminal_size().columns):
+            typer.echo(line)
+    diagnosis.require_some()
 
 
 @app.command(
@@ -447,7 +491,8 @@ def export(
     """Write a model as others have it. It is checked: both must translate a sample alike, else nothing is written."""
     from clearhead.exchange import export_model
 
-    export_model(model, out, to, quantization)
+    for line in export_model(model, out, to, quantization):
+        typer.echo(f"clearhead: {line}", err=True)
 
 
 @app.command(
@@ -460,7 +505,8 @@ def import_(
     """Make a model folder of a Marian model, such as those of OPUS-MT. Both must translate a sample alike."""
     from clearhead.exchange import import_model
 
-    import_model(folder, out)
+    for line in import_model(folder, out):
+        typer.echo(f"clearhead: {line}", err=True)
 
 
 @app.command(epilog="Examples: clearhead lab   |   clearhead lab run scale   |   clearhead lab all --out lab")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.checkpoint.model_folder import KINDS
+from clearhead.data.languages import require_codes
 from clearhead.data.options import DataOptions
 from clearhead.decoding import DecodingOptions
 from clearhead.errors import DISK, MISSING, USAGE, UserError
@@ -62,9 +63,11 @@ def data_options(sets: Sequence[str]) -> DataOptions:
         others = [section for section, values in merged.items() if values and section != "data"]
         if others:
             raise ValueError(f"--set {others[0]}.{next(iter(merged[others[0]]))}: only options of data matter here")
-        return from_dict(DataOptions, merged["data"], "data")
+        options = from_dict(DataOptions, merged["data"], "data")
     except ValueError as error:
         raise UserError("OPTIONS", str(error), USAGE) from error
+    require_codes(options)
+    return options
 
 
 def shipped_recipes() -> list[str]:

@@ -1,10 +1,12 @@
 """The demo: dates from English to Chinese, trained on the spot, and tried on days the model has never seen."""
 
+import shlex
 import sys
 from pathlib import Path
 
 from clearhead.config import Flags, make_request
 from clearhead.data import dates
+from clearhead.program import program
 from clearhead.training.run import train
 
 SEEN = "March 4, 2026"  # what is shown first, and looked into
@@ -31,17 +33,19 @@ def run_demo(out: Path) -> int:
         print(f"  {source:>28}  →  {ours}{'' if ours == reference else f'   (should be {reference})'}")
     right = sum(a == b for a, b in zip(translator.translate(sources), references, strict=True))
     print(f"\n{right:,} of {len(pairs):,} exactly right ({right / len(pairs):.1%})")
-    report = out / "report.html"
+    report, quoted, clearhead = out / "report.html", shlex.quote(str(out)), program()
     translator.inspect(SEEN).save(report)
     print(
         f"""
 In {out}:  model/ (what every command reads), checkpoints/, run.toml (all options), README.md (the model card),
 log.jsonl and loss.svg (how it went), data_report.json (what was read), corpus/ (the dates)
 
-Next:  clearhead inspect {out} '{SEEN}'      why 年 comes before 月: where each head looked, word by word
-       open {report}      the same in a page: every layer, head and number
-       echo 'Wednesday, March 4, 2026' | clearhead translate {out}
-       clearhead train --train your.en your.zh --out my-run""",
+Next, to be pasted as it is:
+
+  {clearhead} inspect {quoted} '{SEEN}'   # why 年 comes before 月: where each head looked, word by word
+  open {shlex.quote(str(report))}   # the same in a page: every layer, head and number
+  echo 'Wednesday, March 4, 2026' | {clearhead} translate {quoted}
+  {clearhead} train --train your.en your.zh --out my-run   # with two files of yours""",
         file=sys.stderr,
     )
     return 0

@@ -36,6 +36,20 @@ class UserError(Exception):
         return f"clearhead: error[E_{self.code}]: {message}"
 
 
+class Interrupted(Exception):  # noqa: N818 (no error)
+    """A signal has ended the work; says what is kept of it and what goes on with it, in one line on stderr.
+
+    No KeyboardInterrupt, of which a parser of command lines makes an exit code without a word.
+    """
+
+    def __init__(self, message: str, exit_code: int = INTERRUPTED) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+    def line(self) -> str:
+        return f"clearhead: interrupted: {' '.join(str(self).split())}"
+
+
 def warning_line(code: str, message: str) -> str:
     """The same shape for what does not stop the work."""
     return f"clearhead: warning[E_{code}]: {' '.join(message.split())}"
@@ -50,6 +64,9 @@ def exit_code_of(call: Callable[[], int]) -> int:
             traceback.print_exc()
         print(error.line(), file=sys.stderr, flush=True)
         return error.exit_code
+    except Interrupted as interrupted:
+        print(interrupted.line(), file=sys.stderr, flush=True)
+        return interrupted.exit_code
     except KeyboardInterrupt:
         print("clearhead: interrupted", file=sys.stderr, flush=True)
         return INTERRUPTED

@@ -19,6 +19,7 @@ from clearhead.checkpoint.files import write_folder
 from clearhead.checkpoint.manifest import MANIFEST, read_manifest
 from clearhead.checkpoint.model_folder import find_model, read_config
 from clearhead.errors import DISK, USAGE, UserError
+from clearhead.program import to_type
 from clearhead.progress import progress
 
 if TYPE_CHECKING:
@@ -28,11 +29,18 @@ if TYPE_CHECKING:
 
 FORMS = {"ct2": "model.bin", "hf": "source.spm"}  # and the file by which a folder of that form is known
 LIBRARIES = {"ct2": "ctranslate2", "hf": "transformers"}
+CHECKED = {  # what each has gone through; a model that fails is not written
+    "ct2": "in float32 it cuts, translates and scores a sample as this model does, and fewer bits score it alike",
+    "hf": "both sides cut, translate and score a sample alike",
+}
 OURS = "source.json"  # the same of an imported model
 
 
-def export_model(model: Path, out: Path, to: str, quantization: str = "int8") -> None:
-    """Write the model of a run or model folder as CTranslate2 (`ct2`) or Hugging Face's Marian (`hf`) has it."""
+def export_model(model: Path, out: Path, to: str, quantization: str = "int8") -> list[str]:
+    """Write the model of a run or model folder as CTranslate2 (`ct2`) or Hugging Face's Marian (`hf`) has it.
+
+    Returns what was written and how it was checked, in lines for people.
+    """
     if to not in FORMS:
         raise UserError("FORM", f"--to is {to!r}; expected {' or '.join(FORMS)}", USAGE)
     folder = find_model(model)
@@ -45,10 +53,11 @@ def export_model(model: Path, out: Path, to: str, quantization: str = "int8") ->
         else:
             _to_ctranslate2(folder, scratch, quantization)
             _settle(scratch / "new", out, _for_others(folder))
+    return _written(out, {"ct2": f"CTranslate2 in {quantization}", "hf": "Hugging Face's Marian"}[to], CHECKED[to])
 
 
-def import_model(folder: Path, out: Path) -> None:
-    """Write a Hugging Face Marian folder, in the layout of OPUS-MT, as a model folder of ours."""
+def import_model(folder: Path, out: Path) -> list[str]:
+    """Write a Hugging Face Marian folder, in the layout of OPUS-MT, as a model folder of ours; what was written."""
     _require_library("hf")
     _require_free(out, OURS)
     from clearhead.convert.marian import from_marian
@@ -59,6 +68,18 @@ def import_model(folder: Path, out: Path) -> None:
         from_marian(folder, scratch / "new")
         _compare(_native(scratch / "new"), HuggingFace(folder))
         _settle(scratch / "new", out)
+    return [*_written(out, "Clearhead", CHECKED["hf"]), f"try: {to_type('translate', str(out))}"]
+
+
+def _written(out: Path, form: str, checked: str) -> list[str]:
+    """Each file with its size."""
+    sizes = {name: entry.size for name, entry in sorted(read_manifest(out).items())}
+    files = ", ".join(f"{name} ({_size(size)})" for name, size in sizes.items())
+    return [f"wrote {out} for {form}: {len(sizes)} files, {_size(sum(sizes.values()))}: {files}", f"checked: {checked}"]
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
 
 
 def _to_hugging_face(folder: Path, new: Path) -> None:

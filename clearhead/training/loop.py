@@ -20,7 +20,7 @@ from clearhead.checkpoint.model import load_model
 from clearhead.checkpoint.optimizer import load_optimizer, optimizer_tensors
 from clearhead.checkpoint.run import newest_valid, save_checkpoint, steps, thin
 from clearhead.checkpoint.weights import NonFinite, load_weights
-from clearhead.data.batching import Parts, epoch_batches
+from clearhead.data.batching import Parts
 from clearhead.data.prepare import Prepared
 from clearhead.decoding import DecodingOptions
 from clearhead.engines.memory import ALL, keep_memory
@@ -66,7 +66,6 @@ class Trainer:
         self.board = Board(run / "tensorboard") if self.options.tensorboard and team.leads else None
         self._told_to_stop = 0
         self._failed_saves = 0
-        self._lengths = prepared.source.ids.lengths, prepared.target.ids.lengths
         self._said = target_words(prepared, settings).said(settings.model.target_vocabulary)
 
     def train(self) -> Position:
@@ -91,7 +90,7 @@ class Trainer:
 
     def _epoch(self, last: int, bar: Bar) -> None:
         here, options = self.position, self.options
-        batches = epoch_batches(*self._lengths, self.plan.tokens_per_batch, options.seed, here.epoch)
+        batches = self.gradients.batches(here.epoch, self.plan.tokens_per_batch)
         while here.batch < len(batches) and here.step < last and not here.stopped_early:
             told = self._step(batches[here.batch], bar)
             here.batch += 1

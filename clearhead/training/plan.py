@@ -128,14 +128,29 @@ def _rows(request: Request, pairs: int) -> list[Fitting]:
     return rows
 
 
-def table_lines(used: Fitting) -> list[str]:
-    """The defaults by corpus size, with a mark at the row that is used."""
+def as_used(settings: Settings, plan: Plan, row: Fitting) -> Fitting:
+    """The row with what the options and the time have made of it."""
+    training = settings.training
+    return Fitting(
+        row.pairs,
+        settings.preset,
+        settings.model.dropout,
+        training.peak_rate or row.peak_rate,
+        row.warmup if training.warmup is None else training.warmup,
+        round(plan.steps / plan.batches_per_epoch, 1),
+        plan.tokens_per_batch,
+        training.optimizer or row.optimizer,
+    )
+
+
+def table_lines(row: Fitting, used: Fitting) -> list[str]:
+    """The defaults by corpus size; in place of `row` what the run has, with a mark."""
     rows = ["  pairs up to  preset  dropout  peak rate  warm-up  epochs  tokens  optimizer"]
-    for row in TABLE:
-        mark = "→" if row is used else " "
-        size = "more" if math.isinf(row.pairs) else f"{row.pairs:,}"
-        values = f"{row.dropout:>7}  {row.peak_rate:>9}  {row.warmup:>7}  {row.epochs:>6}  {row.tokens_per_batch:>6}"
-        rows.append(f"{mark} {size:>11}  {row.preset:<6}  {values}  {row.optimizer}")
+    for fits in TABLE:
+        mark, one = ("→", used) if fits is row else (" ", fits)
+        size = "more" if math.isinf(one.pairs) else f"{one.pairs:,}"
+        values = f"{one.dropout:>7}  {one.peak_rate:>9}  {one.warmup:>7}  {one.epochs:>6}  {one.tokens_per_batch:>6}"
+        rows.append(f"{mark} {size:>11}  {one.preset:<6}  {values}  {one.optimizer}")
     return rows
 
 

@@ -7,6 +7,7 @@ of them comes in through `main`, finds everything in the run folder, and only tr
 import json
 import math
 import os
+import shutil
 import signal
 import sys
 import time
@@ -23,7 +24,9 @@ from clearhead.checkpoint.model_folder import find_model, read_config
 from clearhead.checkpoint.run import checkpoint_folder, clean_run, newest_valid, steps
 from clearhead.checkpoint.weights import average, load_tensors
 from clearhead.data.folders import default_cache
+from clearhead.data.languages import how_to_name, require_codes
 from clearhead.data.prepare import Prepared, open_prepared, prepare
+from clearhead.data.seen import seen_pairs
 from clearhead.engines.choice import why_not_ct2
 from clearhead.engines.ct2_form import ct2_form
 from clearhead.errors import (
@@ -38,19 +41,27 @@ from clearhead.errors import (
 )
 from clearhead.model import SIZES, build
 from clearhead.options import from_dict
+from clearhead.program import to_type
 from clearhead.progress import progress
 from clearhead.translator.guards import has_letters, is_repetitive
 from clearhead.translator.tasks import DOES
 
 from .distributed import Team, die_with_parent, is_member, join, launch
 from .loop import Trainer
-from .plan import Plan, make_plan, table_lines
+from .plan import Plan, as_used, make_plan, table_lines
 from .position import Stopped
 from .product import write_model
 from .report import Log, loss_curve, model_card, say, write_text
 from .settings import Request, Settings, differences, from_toml, kind_of, to_toml
-from .step import pick_device
-from .validation import Sample, calibrate, translate_validation, translated_at_the_end, validation_loss
+from .step import pick_device, threads_kept
+from .validation import (
+    Sample,
+    calibrate,
+    translate_validation,
+    translated_at_the_end,
+    translator_of,
+    validation_loss,
+)
 from .vocabulary import target_words
 
 # Options that may change between the calls of one run: they do not change what a step computes (micro_tokens only in
@@ -64,7 +75,7 @@ def train(request: Request, out: Path) -> int:
     """Train, or go on with, the run in `out`; the exit code. UserError for what the user can fix."""
     if is_member():  # started by torchrun
         return _train_as_member(request, out)
-    with _opened(out):
+    with _opened(out), threads_kept():
         settings, plan, prepared = _begin_or_go_on(request, out)
         if _is_finished(out, plan):
             return 0
@@ -128,7 +139,11 @@ def read_run(out: Path) -> tuple[Settings, Plan]:
 
 @contextmanager
 def _opened(out: Path) -> Iterator[None]:
-    """The run folder made, locked and cleaned; SIGTERM ends the work at once where there is no state to save."""
+    """The run folder made, locked and cleaned; SIGTERM ends the work at once where there is no state to save.
+
+    A start that fails leaves no folder where none was.
+    """
+    is_new = not out.exists()
     _make_folder(out)
 
     def leave(*_: object) -> None:
@@ -138,9 +153,20 @@ def _opened(out: Path) -> Iterator[None]:
     try:
         with lock(out):
             clean_run(out)
-            yield
+            try:
+                yield
+            except BaseException:
+                if is_new and not (out / "plan.json").exists():
+                    _remove_begun(out)
+                raise
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _remove_begun(out: Path) -> None:
+    """A run folder that holds no more than what was said while it began, under its lock."""
+    if {path.name for path in out.iterdir()} <= {"lock", "run.log", "data_report.json", "run.toml"}:
+        shutil.rmtree(out, ignore_errors=True)
 
 
 def _begin_or_go_on(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
@@ -152,6 +178,7 @@ def _begin(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
         raise UserError(
             "NO_DATA", f"{out} is a new run and needs --train SOURCE TARGET, two files of one sentence per line", USAGE
         )
+    require_codes(request.data)
     started = time.perf_counter()
     say(out, f"run folder  {out}")
     if request.init_from:
@@ -159,12 +186,15 @@ def _begin(request: Request, out: Path) -> tuple[Settings, Plan, Prepared]:
     prepared = _prepare(request)
     for line in prepared.facts["report_lines"]:
         say(out, f"data        {line}")
+    unnamed = how_to_name(prepared.facts["languages"]) if request.data.task == "translate" else None
+    if unnamed:
+        say(out, f"note        {unnamed}")
     say(out, "planning    some steps are rehearsed, to see what they take here")
     settings, plan, row = _options_errors(lambda: make_plan(request, prepared, started))
-    for line in [*table_lines(row), *plan.lines(settings)]:
+    for line in [*table_lines(row, as_used(settings, plan, row)), *plan.lines(settings)]:
         say(out, line)
     require_space(out, int(2.2 * 3 * 4 * plan.parameters))  # weights and Adam's two, and the checkpoint before
-    report = {key: prepared.facts[key] for key in ("prints", "languages", "report", "valid_report")}
+    report = {key: prepared.facts[key] for key in ("prints", "languages", "report", "valid_report", "lines")}
     write_text(out / "data_report.json", json.dumps(report, indent=1, ensure_ascii=False) + "\n")
     write_text(out / "run.toml", to_toml(settings, request.command))
     write_text(out / "plan.json", json.dumps(asdict(plan), indent=1) + "\n")  # last: with it the run exists
@@ -302,11 +332,13 @@ def _finish(out: Path, settings: Settings, plan: Plan, prepared: Prepared, comma
         about |= {name: value for name, value in scores.numbers().items() if name in ("bleu", "wer", "cer")}
     about["translates_digits"] = any(_puts_figures_into_words(sample) for sample in samples)
     about["repeats"] = repeats_itself(prepared)
-    write_model(out, settings, plan, model, about, calibrate(samples, prepared))
+    seen = seen_pairs(prepared.source.ids) if prepared.source.scale is None and prepared.has_source else None
+    translate = translator_of(model, prepared, device, settings.decoding, said)
+    write_model(out, settings, plan, model, about, calibrate(samples, prepared, seen, translate), seen)
     _write_ct2_form(out)
     found = str(scores) if prepared.has_source else f"perplexity {math.exp(losses[chosen]):.2f}"
     say(out, f"done: {found} on {len(samples)} validation pairs; the weights are {chosen}")
-    say(out, f"model       {out / 'model'}   try: clearhead {DOES[settings.data.task][1]} {out}")
+    say(out, f"model       {out / 'model'}   try: {to_type(DOES[settings.data.task][1], str(out))}")
 
 
 def _write_ct2_form(out: Path) -> None:

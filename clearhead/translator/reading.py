@@ -7,7 +7,7 @@ import hashlib
 import io
 import select
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -15,7 +15,7 @@ from typing import BinaryIO
 from clearhead.data.corpus import BLOCK, blocks_of_file, require_text
 from clearhead.errors import MISSING, USAGE, UserError
 
-LINES = 4096  # in a chunk; the engine sorts them by length, and a killed run begins again with the last chunk
+LINES = 4096  # in a chunk, at most
 SIZE = 1 << 22  # bytes in a chunk, if its lines are long
 MARK = b"\xef\xbb\xbf"  # the byte order mark, which may come first
 NOW = b""  # among blocks and lines: no more at the moment, so what is there should not wait
@@ -129,15 +129,15 @@ def raw_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(tail)
 
 
-def chunked(lines: Iterable[bytes]) -> Iterator[Chunk]:
-    """Where a chunk ends depends on the lines alone, NOW excepted."""
+def chunked(lines: Iterable[bytes], most: Callable[[], int] = lambda: LINES) -> Iterator[Chunk]:
+    """Of so many lines as `most` says when a chunk is complete or not; fewer at NOW, and if they are long."""
     waiting: list[bytes] = []
     size = 0
     for line in lines:
         if line:
             waiting.append(line)
             size += len(line)
-        if waiting and (not line or len(waiting) == LINES or size >= SIZE):
+        if waiting and (not line or len(waiting) >= min(LINES, most()) or size >= SIZE):
             yield _decoded(waiting)
             waiting, size = [], 0
     if waiting:

@@ -78,7 +78,8 @@ class Stream:
 
     def close(self) -> None:
         if self._name != "standard output":
-            self._file.close()
+            with write_errors(self._name, self.reached.lines, ""):  # what could not be written is tried once more
+                self._file.close()
 
 
 class PartialFile:
@@ -86,11 +87,11 @@ class PartialFile:
 
     def __init__(self, output: Path, work: Work | None, resume: bool) -> None:
         self._output, self._work = output, work
-        self._partial, self._journal = (output.with_name(output.name + ending) for ending in (PARTIAL, JOURNAL))
+        self.partial, self._journal = (output.with_name(output.name + ending) for ending in (PARTIAL, JOURNAL))
         self._packs = output.suffix.lower() == ".gz"
         self.reached = Reached()
         with write_errors(str(output), 0, ""):
-            self._file = _open_locked(self._partial)
+            self._file = _open_locked(self.partial)
         try:
             if resume and work is not None:
                 self.reached = self._resumed(work)
@@ -105,8 +106,10 @@ class PartialFile:
 
     def write(self, data: bytes, lines: int, warnings: Mapping[str, int]) -> None:
         packed = gzip.compress(data, mtime=0) if self._packs else data
-        kept = f" {self.reached.lines:,} lines are kept in {self._partial}, and --resume goes on after them."
+        kept = f" {self.reached.lines:,} lines are kept in {self.partial}, and --resume goes on after them."
         with write_errors(str(self._output), self.reached.lines, kept if self._work else ""):
+            self._file.seek(self.reached.bytes)  # an interrupted writing may have left more
+            self._file.truncate()
             self._file.write(packed)
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -126,7 +129,7 @@ class PartialFile:
                 self._file.write(gzip.compress(b"", mtime=0))
             self._file.flush()
             os.fsync(self._file.fileno())
-            self._partial.rename(self._output)
+            self.partial.rename(self._output)
             sync_folder(self._output.parent)
             failpoint("translate.after_rename")
             self._journal.unlink(missing_ok=True)
@@ -145,7 +148,7 @@ class PartialFile:
             message = f"{self._journal} is no journal of ours ({error}); remove it, and the run begins anew"
             raise UserError("JOURNAL", message, BAD_DATA) from error
         if found != work:
-            raise _other_work(self._partial, found, work)
+            raise _other_work(self.partial, found, work)
         size = os.fstat(self._file.fileno()).st_size
         reached.warnings = Counter(reached.warnings)
         return reached if reached.bytes <= size else Reached()
@@ -158,6 +161,12 @@ def open_output(output: Path, work: Work | None, resume: bool) -> Output:
         message = "--resume goes on with a file that a killed run has left; it needs an input file and -o with a file"
         raise UserError("RESUME", message, USAGE)
     return Stream(output) if is_stream else PartialFile(output, work, resume)
+
+
+def drop_journal(output: Path) -> None:
+    """Of an output that is complete, unless somebody is at work on it again."""
+    if not output.with_name(output.name + PARTIAL).exists():
+        output.with_name(output.name + JOURNAL).unlink(missing_ok=True)
 
 
 def require_output(output: Path) -> None:
@@ -192,7 +201,8 @@ def write_errors(name: str, lines: int, kept: str) -> Iterator[None]:
         raise
     except OSError as error:
         where = f" at line {lines + 1:,}" if lines or kept else ""
-        message = f"cannot write {name}{where}: {error.strerror or error};{kept} Free space or name another output"
+        advice = f"{kept} Free space" if kept else " free space"
+        message = f"cannot write {name}{where}: {error.strerror or error};{advice} or name another output"
         raise UserError("OUTPUT", message, DISK) from error
 
 

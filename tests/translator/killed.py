@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clearhead.decoding import DecodingOptions
-from clearhead.translator import reading, writing
+from clearhead.translator import files, reading, writing
 from clearhead.translator.files import Task, translate_file
 
 from .stub import Ids, StubEngine, forgets_bytes, stub_translator
@@ -30,7 +30,7 @@ def text(lines: int) -> Iterator[str]:
 
 
 def run(folder: Path, delay: float = 0.0) -> None:
-    reading.LINES = CHUNK
+    reading.LINES, files.EVERY = CHUNK, 0.0
 
     def slowly(source: Ids, options: DecodingOptions) -> Ids:
         time.sleep(delay)

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "clearhead"
 FILES = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
 
 LAYERS = [
-    "errors options failpoint progress versions",
+    "errors options failpoint program progress versions",
     "data figures model",
     "decoding",
     "checkpoint",

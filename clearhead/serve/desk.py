@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis
 from clearhead.engines import Engine, in_order
@@ -22,6 +22,9 @@ from clearhead.translator import Translation, Translator
 from clearhead.translator.generating import Wishes, mean_log_probability, write
 
 from .messages import LANES, Message
+
+if TYPE_CHECKING:
+    import numpy as np
 
 END = "</s>"
 FIRST_SPEED = 2_000.0  # source tokens times beam per second, until it is measured
@@ -75,9 +78,10 @@ class Sliced:
     """An engine that does its work in slices of about so many seconds, and calls `between` after each."""
 
     works_ahead = False
+    expects_more = False
 
     def __init__(self, engine: Engine, seconds: float, between: Callable[[], None]) -> None:
-        self.name = engine.name
+        self.name, self.aligns = engine.name, engine.aligns
         self._engine, self._seconds, self._between = engine, seconds, between
         self._speed = FIRST_SPEED
         self.tokens = 0  # of sources, so far
@@ -104,6 +108,9 @@ class Sliced:
 
     def score(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[list[float]]:
         return self._engine.score(sources, targets)
+
+    def align(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> "list[np.ndarray]":
+        return self._engine.align(sources, targets)
 
     def steps(self, source: list[int], limit: int) -> Iterator[int]:
         for token in self._engine.steps(source, limit):
@@ -280,6 +287,7 @@ def _shown(best: Translation, others: Sequence[Translation]) -> dict[str, Any]:
     return {
         **_sureness(best),
         "warnings": list(best.warnings),
+        "details": {word: list(about) for word, about in best.details.items()},
         "alternatives": [_sureness(other) for other in others],
     }
 

@@ -103,6 +103,7 @@ _RESULT = _object(
         "score": NUMBER,
         "confidence": SURE,
         "warnings": _array(TEXT),
+        "details": {"type": "object", "additionalProperties": _array(TEXT)},
         "alternatives": _array(_object({"text": TEXT, "score": NUMBER, "confidence": SURE})),
         "tokens": _object({"source": _array(TEXT), "target": _array(_TOKEN), "parts": _array(_PART)}),
     },

@@ -13,11 +13,18 @@ END = "</s>"
 def json_lines(translator: Translator, sources: Sequence[str], results: Sequence[Sequence[Translation]]) -> list[str]:
     """One object for each source; all that the model was asked for is looked at together."""
     decoded = [one for best, *_ in results for one in best.decoded]
-    looks = iter(zip(decoded, translator.score(decoded), _alignments(translator, decoded), strict=True))
+    looks = iter(zip(decoded, translator.score(decoded), alignments(translator, decoded), strict=True))
     lines = []
     for source, (best, *others) in zip(sources, results, strict=True):
         tokens = _tokens(translator, [next(looks) for _ in best.decoded])
-        shown = {"source": source, "translation": best.text, **_sureness(best), "warnings": best.warnings, **tokens}
+        shown = {
+            "source": source,
+            "translation": best.text,
+            **_sureness(best),
+            "warnings": best.warnings,
+            "details": best.details,
+        }
+        shown |= tokens
         if others:
             shown["alternatives"] = [{"translation": other.text, **_sureness(other)} for other in others]
         lines.append(json.dumps(shown, ensure_ascii=False))
@@ -44,14 +51,12 @@ def _tokens(translator: Translator, looks: Sequence[tuple[Decoded, list[float], 
     return {"source_tokens": source, "tokens": target, "alignment": alignment}
 
 
-def _alignments(translator: Translator, decoded: Sequence[Decoded]) -> list[list[int]]:
-    """By the native model, whichever engine translated."""
-    if not decoded:
-        return []
-    from clearhead.engines.native import NativeEngine
-    from clearhead.inspection.alignment import align
+def alignments(translator: Translator, decoded: Sequence[Decoded]) -> list[list[int]]:
+    """For each target token the place of the source token that it looked at most; nothing if the engine cannot say.
 
-    native = translator.native()
-    if not isinstance(native, NativeEngine):
+    EOS is no word: neither what looks nor what is looked at.
+    """
+    if not decoded or not translator.engine.aligns:
         return [[] for _ in decoded]
-    return align(native.model, [one.source for one in decoded], [one.target for one in decoded])
+    weights = translator.engine.align([one.source for one in decoded], [one.target for one in decoded])
+    return [looks[:-1, :-1].argmax(axis=1).tolist() if looks.shape[1] > 1 else [] for looks in weights]

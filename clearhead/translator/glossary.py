@@ -1,17 +1,35 @@
-"""Terminology: a source phrase, a tab, and the target phrase that a translation of it has to have; one a line."""
+"""Terminology: a source phrase, a tab, and the target phrase that a translation of it has to have; one a line.
 
-from collections.abc import Iterable, Iterator
+Either side may list more forms behind `|`: `cat|cats` and `Katze|Katzen` stand for each other in this order. An
+inflected form that is not listed is found by its stem, and a target in another form of the same stem has the term.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from unicodedata import normalize
 
 from clearhead.data.tokenizer import SPACE, UNK, Tokenizer
 from clearhead.errors import BAD_DATA, UserError
 
+from .casing import UNSPACED
 from .reading import chunked, file_blocks, raw_lines
-from .splitting import UNSPACED
 
 KEY = 2  # characters by which entries are found
+FORMS = "|"  # between the forms of a phrase
+# What an inflected form may have behind the stem, in letters, and how long a stem must be.
+LONGEST_ENDING, SHORTEST_STEM = 2, 3
+WORDS = re.compile(r"\w+|[^\w\s]")
+ENDINGS = {  # of source words that are not listed
+    "en": ("s", "es", "'s", "’s"),
+    "de": ("e", "en", "n", "er", "ern", "es", "s"),
+    "fr": ("s", "x", "es"),
+    "es": ("s", "es"),
+    "pt": ("s", "es"),
+    "nl": ("s", "en", "'s"),
+}
 
 
 @dataclass(frozen=True)
@@ -19,46 +37,81 @@ class Entry:
     source: str
     target: str
 
+    @property
+    def forms(self) -> list[tuple[str, str]]:
+        """Each form of the source with its target; the last target form serves for all that have none."""
+        sources, targets = (side.split(FORMS) for side in (self.source, self.target))
+        return [(source, targets[min(place, len(targets) - 1)]) for place, source in enumerate(sources)]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A phrase of the glossary in a text: where it stands, and what its translation has to have."""
+
+    source: str
+    start: int
+    end: int
+    target: str
+    targets: tuple[str, ...]  # all forms
+
+    def is_in(self, translation: str) -> bool:
+        """Whether one of its forms is there, perhaps inflected, and not glued to another word."""
+        there = normalize("NFC", translation)
+        return any(_has_form(there, target) for target in self.targets)
+
 
 class Glossary:
     """Finds the entries that a text calls for."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.entries = [Entry(normalize("NFC", entry.source), normalize("NFC", entry.target)) for entry in entries]
-        self._by_start: dict[str, list[Entry]] = {}
-        for entry in sorted(self.entries, key=lambda entry: -len(entry.source)):  # the longest match counts
-            self._by_start.setdefault(entry.source[:KEY].lower(), []).append(entry)
+        self._by_start: dict[str, list[tuple[str, str, Entry]]] = {}
+        forms = ((source, target, entry) for entry in self.entries for source, target in entry.forms)
+        for form in sorted(forms, key=lambda form: -len(form[0])):  # the longest match counts
+            self._by_start.setdefault(form[0][:KEY].lower(), []).append(form)
 
-    def found(self, text: str) -> list[Entry]:
-        """Each once, in the text's order; where phrases overlap, the longer one."""
-        return list(dict.fromkeys(self._matches(normalize("NFC", text))))
-
-    def phrases(self, text: str, tokenizer: Tokenizer) -> list[list[list[int]]]:
-        """What a translation has to contain, each in the ways in which the tokenizer can write it."""
-        ways = [ways_to_write(entry.target, tokenizer) for entry in self.found(text)]
-        return [way for way in ways if way]
-
-    def misses(self, source: str, target: str) -> bool:
-        """Whether the target lacks a phrase that the source calls for."""
-        there = normalize("NFC", target)
-        return any(entry.target not in there for entry in self.found(source))
-
-    def _matches(self, text: str) -> Iterator[Entry]:
+    def terms(self, text: str, language: str = "") -> list[Term]:
+        """Those in a text that is in NFC, in its order; where phrases overlap, the longer one."""
+        found: list[Term] = []
         place = 0
         while place < len(text):
-            entry = self._match(text, place)
-            if entry is not None:
-                yield entry
-            place += len(entry.source) if entry else 1
+            term = self._match(text, place, ENDINGS.get(language.partition("-")[0], ()))
+            found += [term] if term else []
+            place = term.end if term else place + 1
+        return found
 
-    def _match(self, text: str, place: int) -> Entry | None:
-        """With the same capitals if there is one, else without regard to them."""
+    def _match(self, text: str, place: int, endings: Sequence[str]) -> Term | None:
+        """With the same capitals if there is one, else without regard to them, else with an ending."""
+        if place and _goes_on(text[place - 1 : place + 1]):
+            return None
         starts = (text[place : place + KEY].lower(), text[place : place + 1].lower())
-        near = [entry for start in dict.fromkeys(starts) for entry in self._by_start.get(start, [])]
-        near = [entry for entry in near if _is_whole(text, place, place + len(entry.source))]
-        exact = (entry for entry in near if text.startswith(entry.source, place))
-        alike = (e for e in near if text[place : place + len(e.source)].lower() == e.source.lower())
-        return next(exact, None) or next(alike, None)
+        near = [form for start in dict.fromkeys(starts) for form in self._by_start.get(start, [])]
+        alike = [form for form in near if text[place : place + len(form[0])].lower() == form[0].lower()]
+        exact = [form for form in alike if text.startswith(form[0], place)]
+        tries = [(form, "") for form in (*exact, *alike)] + [(form, ending) for form in alike for ending in endings]
+        for (source, target, entry), ending in tries:
+            end = place + len(source) + len(ending)
+            if text[end - len(ending) : end] == ending and not _goes_on(text[end - 1 : end + 1]):
+                return Term(text[place:end], place, end, target, tuple(form for _, form in entry.forms))
+        return None
+
+
+def _has_form(text: str, target: str) -> bool:
+    """Whether a text has a target phrase as words of their own, each perhaps with another ending."""
+    if UNSPACED.search(target):
+        return target in text
+    words, wanted = WORDS.findall(text), WORDS.findall(target)
+    runs = (words[start : start + len(wanted)] for start in range(len(words) - len(wanted) + 1))
+    return any(all(map(_is_form, run, wanted)) for run in runs)
+
+
+def _is_form(word: str, of: str) -> bool:
+    """Whether they share a stem, and what differs behind it is no longer than an ending."""
+    word, of = word.lower(), of.lower()
+    stem = sum(1 for _ in takewhile(lambda two: two[0] == two[1], zip(word, of, strict=False)))
+    return word == of or (
+        stem >= SHORTEST_STEM and len(of) - stem < LONGEST_ENDING and len(word) - stem <= LONGEST_ENDING
+    )
 
 
 def read_glossary(path: Path) -> Glossary:
@@ -82,11 +135,6 @@ def ways_to_write(phrase: str, tokenizer: Tokenizer) -> list[list[int]]:
     ways = [tokenizer.encode(phrase), after_mark]
     good = [ids for ids in ways if ids and UNK not in ids and tokenizer.decode(ids).strip() == phrase]
     return [ids for place, ids in enumerate(good) if ids not in good[:place]]
-
-
-def _is_whole(text: str, start: int, end: int) -> bool:
-    """No letter or digit goes on at either side, unless it is of a script that has no spaces."""
-    return not (_goes_on(text[start - 1 : start + 1] if start else "") or _goes_on(text[end - 1 : end + 1]))
 
 
 def _goes_on(two: str) -> bool:

@@ -7,44 +7,45 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from clearhead.data.corpus import CONTROL, SURROGATE
 from clearhead.data.tokenizer import BYTE_PIECES, SPACE, SPECIAL_PIECES, UNK
 from clearhead.errors import BAD_DATA, UserError
 
+from .casing import UNSPACED
+from .marks import ADDRESS, PROTECTED
+
+if TYPE_CHECKING:
+    import numpy as np
+
 # Every warning there is, and what it tells; scripts compare with these words.
 WARNINGS = {
     "copied": "nothing in it to translate: it stands as it was",
-    "split": "translated in parts: it is longer than the model can read, or has several lines",
-    "protected": "translated in parts: the model would have lost an emoji, address or foreign word",
+    "split": "a sentence was translated in parts: it is longer than those that the model was trained on",
+    "protected": "a sentence was translated in parts: the model would have lost an emoji, address or foreign word",
+    "recased": "translated as a sentence, and given back in the capitals of its source",
     "repetition": "the model ran in circles; what stands here was decoded once more with blocked n-grams",
+    "left_out": "a part of the source seems not to be in the translation",
+    "cut_off": "the translation was ended by its length limit",
     "low_confidence": "the model is less sure than of nearly all its validation pairs",
-    "number_changed": "a number of the source is not in the translation",
+    "number_changed": "a number of the source is not in the translation, or it has one more",
     "glossary_missed": "a phrase that the glossary asks for is not in the translation",
     "control_characters": "control characters were read as spaces",
     "bidi_controls": "has invisible characters that change the direction of writing",
     "replaced_bytes": "had bytes that are no UTF-8, read as U+FFFD",
 }
 
-PICTURE = "\u203c\u2049\u231a-\u23ff\u25aa-\u25fe\u2600-\u27bf\u2934\u2935\u2b00-\u2bff\U0001f000-\U0001faff"
-TINT = "[\ufe0f\U0001f3fb-\U0001f3ff\u20e3]|[\U000e0020-\U000e007f]"
-EMOJI = (
-    "[\U0001f1e6-\U0001f1ff]{2}"  # flags
-    "|[0-9#*]\ufe0f?\u20e3"  # keycaps
-    f"|[{PICTURE}](?:{TINT})*(?:\u200d[{PICTURE}](?:{TINT})*)*"
-)
-URL = r"(?:https?|ftp)://[^\s<>\"'，。；！？、（）【】《》]*[^\s<>\"'，。；！？、（）【】《》.,;:!?)\]]"
-WWW = r"\bwww\.[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?:/[^\s<>\"'，。；！？、]*[^\s<>\"'，。；！？、.,;:!?)\]])?"
-MAIL = r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
-ADDRESS = re.compile(f"{URL}|{WWW}|{MAIL}")
-PROTECTED = re.compile(f"{URL}|{WWW}|{MAIL}|(?:{EMOJI})+")
 LETTER = re.compile(r"[^\W\d_]")  # and some that isalpha knows better
 FOREIGN = re.compile(r"[^\W\d_\x00-\x7f]+")
-NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f]\d{3}(?!\d))*")  # with the thousands set off, or not
 UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 SPELLED = {SPACE, SPECIAL_PIECES[UNK], *BYTE_PIECES}  # pieces that say nothing of what they stand for
+
+SEEN = 0.4  # attention that a source word must get in all to count as looked at; of references 5 % get less
+LETTERS_LEFT_OUT = 9  # in a row that are not; a Chinese character counts as two
 
 GRAM = 4  # F39: a run of so many tokens ...
 EXTRA = 4  # ... may come so many times more often than any in the source,
@@ -84,7 +85,12 @@ def has_letters(text: str) -> bool:
 
 
 def has_digits(text: str) -> bool:
-    return bool(NUMBER.search(PROTECTED.sub("", text)))
+    return any(c.isdecimal() for c in PROTECTED.sub("", text))
+
+
+def says_something(text: str) -> bool:
+    """Whether there is something to translate: letters or figures."""
+    return has_letters(text) or has_digits(text)
 
 
 def protected(text: str) -> list[str]:
@@ -113,19 +119,36 @@ def any_missing(wanted: Sequence[str], text: str) -> bool:
     return any(bare.count(word) < count for word, count in counts.items())
 
 
-def numbers_kept(source: str, target: str, digits: int = 1) -> bool:
-    """Whether the numbers of so many digits are in the target too, perhaps as a part of one, as 26 in 2026."""
-    if not NUMBER.search(source):  # as mostly
-        return True
-    wanted = [number for number in _numbers(source) if len(number) >= digits]
-    there = " ".join(_numbers(target)) if wanted else ""
-    return all(number in there for number in wanted)
+def left_out(pieces: Sequence[str], alignment: "np.ndarray") -> list[tuple[int, int]]:
+    """Stretches of the source's tokens that no target token looks at: first and last + 1 of each.
+
+    Single words need no counterpart, as `do` in a question: a stretch is as long as something that is said.
+    """
+    seen = alignment[:-1, : len(pieces)].sum(axis=0)
+    stretches: list[list[int]] = []
+    words = _words(pieces)
+    for start, end in words:
+        has_letters = any(c.isalnum() for piece in pieces[start:end] for c in piece)
+        if not has_letters:  # a mark goes with the words around it
+            continue
+        if seen[start:end].sum() >= SEEN:
+            stretches.append([])
+        else:
+            stretches[-1:] = [[*(stretches[-1] if stretches else []), start, end]]
+    found = [(min(stretch), max(stretch)) for stretch in stretches if stretch]
+    return [(start, end) for start, end in found if _says_enough(pieces[start:end])]
 
 
-def _numbers(text: str) -> list[str]:
-    """In ASCII digits, without leading zeros and thousands separators."""
-    bare = ("".join(str(unicodedata.decimal(c)) for c in number if c.isdecimal()) for number in NUMBER.findall(text))
-    return [number.lstrip("0") or "0" for number in bare]
+def _words(pieces: Sequence[str]) -> list[tuple[int, int]]:
+    """Runs of pieces that begin with a space; where there are no spaces each piece is a word."""
+    has_spaces = any(piece.startswith(SPACE) for piece in pieces[1:])
+    starts = [i for i, piece in enumerate(pieces) if not i or not has_spaces or piece.startswith(SPACE)]
+    return list(pairwise([*starts, len(pieces)]))
+
+
+def _says_enough(pieces: Sequence[str]) -> bool:
+    letters = sum(2 if UNSPACED.match(c) else 1 for piece in pieces for c in piece if c.isalnum())
+    return letters >= LETTERS_LEFT_OUT
 
 
 def is_repetitive(source: Sequence[int], target: Sequence[int]) -> bool:

@@ -11,8 +11,10 @@ from clearhead.inspection.health import Row, health_row, write_health
 from clearhead.inspection.saving import HeadName, parse_head, save
 from clearhead.inspection.terminal import Style, lattice_lines, matrix, print_lines, print_trace, runners_up
 from clearhead.inspection.trace import Trace
+from clearhead.program import to_type
 from clearhead.progress import progress
 
+from .tasks import DOES
 from .translator import Translator, load
 
 
@@ -39,10 +41,15 @@ def look(model: Path, text: str, wanted: Wanted) -> None:
     if wanted.compare and not any(path.suffix == ".html" for path in wanted.files):
         raise UserError("COMPARE", "two models are compared in the report; add --html FILE", USAGE)
     translator = load(model, engine="native")
+    other = load(wanted.compare, engine="native") if wanted.compare else None
+    if other is not None and other.task != translator.task:
+        found = f"{model} was trained to {DOES[translator.task][0]}, {wanted.compare} to {DOES[other.task][0]}"
+        message = f"{found}; expected two models that read the same; leave out --compare, or give another model"
+        raise UserError("COMPARE", message, USAGE)
     trace = _trace(translator, text, wanted, head)
     traces = [trace]
-    if wanted.compare:
-        traces.append(_trace(load(wanted.compare, engine="native"), text, wanted, None))
+    if other is not None:
+        traces.append(_trace(other, text, wanted, None))
     if Path("-") in wanted.files:
         print(trace.to_json())
         return
@@ -106,5 +113,5 @@ def _whole(head: HeadName) -> tuple[str, int, int]:
 def _say_next(model: Path, text: str, wanted: Wanted) -> None:
     """Where the rest is to be seen."""
     if not any(path.suffix == ".html" for path in wanted.files):
-        command = shlex.join(["clearhead", "inspect", str(model), text, "--html", "report.html"])
-        print(f"\nEvery layer, head and number, in a page:  {command}", file=sys.stderr)
+        page = to_type("inspect", str(model), text, "--html", "report.html")
+        print(f"\nEvery layer, head and number, in a page:  {page}", file=sys.stderr)

@@ -1,5 +1,6 @@
 """One result: a text, how sure the model is of it, and what happened on the way."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 
@@ -16,7 +17,8 @@ class Decoded:
 class Translation:
     """One way to say a source. The score is the mean log-probability of its tokens, or as `length_penalty` says.
 
-    `confidence` is from 0 to 1, and only known if the model was calibrated; `warnings` are words of `WARNINGS`.
+    `confidence` is from 0 to 1, and only known if the model was calibrated; `warnings` are words of `WARNINGS`, and
+    `details` say of some of them what they are about, such as the words that were left out.
     """
 
     text: str
@@ -24,6 +26,7 @@ class Translation:
     confidence: float | None = None
     warnings: tuple[str, ...] = ()
     decoded: tuple[Decoded, ...] = field(default=(), repr=False, compare=False)
+    details: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def _repr_html_(self) -> str:
         """For notebooks."""

@@ -2,15 +2,17 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.checkpoint.manifest import damaged, read_file
 from clearhead.checkpoint.model_folder import find_model, model_options, read_config, said_words
+from clearhead.data.lines import Lines
 from clearhead.data.options import DataOptions
-from clearhead.data.tokenizer import BOS, BYTE_PIECES, EOS, LEARNED, PAD, SPECIALS, Tokenizer
+from clearhead.data.seen import SEEN, Seen
+from clearhead.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from clearhead.decoding import DecodingOptions, Demand, Hypothesis
 from clearhead.decoding.calibration import Calibration
 from clearhead.engines import Engine
@@ -20,11 +22,15 @@ from clearhead.model.options import TransformerOptions
 from clearhead.options import from_dict
 
 from . import guards
+from .boundaries import Boundaries
+from .casing import USUAL
+from .confidence import Confidence
+from .draft import BLOCKED, WIDE, Request, Rules, SegmentDraft, TextDraft
 from .glossary import Glossary
-from .plan import Piece, Plan, Said
+from .segments import SEVERAL, Cutter
 from .sources import features_of, has_features, step_labels
-from .splitting import join
 from .tasks import require_task
+from .texts import occurrences, require_texts
 from .translation import Decoded, Translation
 
 if TYPE_CHECKING:
@@ -35,10 +41,27 @@ if TYPE_CHECKING:
     from clearhead.inspection.walk import Stop
 
 LATE = 5  # when one in so many parts of a search is still to come, second searches are begun beside it
-FIRST_WAVE = 128  # texts that an engine gets at once, so that it works while the others are planned
-BLOCKED = 4  # n-grams of this length are not repeated when a sentence that ran in circles is decoded again
+FIRST_WAVE = 128  # texts that an engine gets at once, so that it works while the others are cut
+BLOCKED_NGRAMS = 4  # n-grams of this length are not repeated when a sentence that ran in circles is decoded again
+WIDER, LEAST_WIDE = 2, 8  # times the beam, and at least so many hypotheses, where one without faults is looked for
 PAST_SOURCE = 50  # tokens that a target may have more than its source, where nothing else is known (paper 6.1)
 SHORTEST = 16  # tokens; shorter sources may have targets as long as one of this length
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What an engine is asked for a segment of one of the texts."""
+
+    text: int  # which one
+    segment: SegmentDraft
+    request: Request
+
+    @property
+    def is_first(self) -> bool:
+        return self.segment.is_first_request(self.request)
+
+
+Found = list[tuple[Ask, list[int], list[Hypothesis]]]  # what was asked, the source in ids, and what was found for it
 
 
 class Translator:
@@ -64,11 +87,12 @@ class Translator:
         self.calibration = (
             from_dict(Calibration, config["calibration"], "calibration") if "calibration" in config else None
         )
+        self.seen: Seen | None = None  # what a calibration with `sense` needs
         self._native = engine if engine.name == "native" else None
         self._most_positions = _most_positions(config)
         data = from_dict(DataOptions, config.get("data", {}), "data")
         self._longest = min(data.max_tokens, self._most_positions)
-        self._known = _known(source_tokenizer) if data.tokenizer != "words" else 0
+        self._lines = from_dict(Lines, config["lines"], "lines") if "lines" in config else None
         about = config.get("about", {})
         self._translates_digits, self._repeats = bool(about.get("translates_digits")), bool(about.get("repeats"))
 
@@ -99,6 +123,7 @@ class Translator:
         """The best translation of each text, or of a single one. A blank text stays; the model is not asked."""
         if format != "text":
             raise UserError("FORMAT", f"format {format!r} is not supported; expected text, without mark-up", USAGE)
+        require_texts(texts)
         texts = [texts] if isinstance(texts, str) else texts
         results = [""] * len(texts)
         for places, found in self.stream(texts, self.options(beam), glossary, prefix, scored=False):
@@ -114,6 +139,7 @@ class Translator:
         prefix: str = "",
     ) -> list[list[Translation]]:
         """The n best translations of each text, best first."""
+        require_texts(texts)
         texts = [texts] if isinstance(texts, str) else texts
         results: list[list[Translation]] = [[] for _ in texts]
         for places, found in self.stream(texts, options, glossary, prefix):
@@ -128,50 +154,51 @@ class Translator:
         glossary: Glossary | None = None,
         prefix: str = "",
         scored: bool = True,
+        draws: Sequence[int] | None = None,
     ) -> Iterator[tuple[list[int], list[list[Translation]]]]:
         """As they are done: which of the texts, and their translations.
 
         Not `scored`: the texts are the same, found a little sooner; scores mean nothing and confidence is not known.
+        Equal texts get other samples where their `draws` differ; none given: how often each text stood before.
         """
         require_task(self.task, "translate", "generate")
+        require_texts(texts)
         guards.require_unicode(texts)
         options = options or self.decoding
         if glossary is not None and options.temperature is not None:
             message = "samples cannot be made to have the glossary's phrases; leave out the glossary or the temperature"
             raise UserError("GLOSSARY", message, USAGE)
-        confidence = Confidence(self.calibration if scored and self._calibrated(options) else None)
-        plans: list[Plan] = []
-        searches: deque[tuple[list[tuple[int, Piece]], Iterator[tuple[list[int], list[list[Said]]]]]] = deque()
+        if options.temperature is not None and draws is None:
+            draws = occurrences(texts)
+        rules = self._rules(options, glossary, prefix)
+        drafts: list[TextDraft] = []
+        searches: deque[tuple[int, Iterator[Found]]] = deque()  # how many segments each is for
 
-        def begin(wanted: list[tuple[int, Piece]]) -> None:
-            if wanted:
-                pieces = [piece for _, piece in wanted]
-                searches.append((wanted, self._search(pieces, options, glossary, prefix, scored)))
+        def begin(asks: list[Ask]) -> None:
+            if asks:
+                searches.append((len(asks), self._search(asks, options, scored, draws)))
 
+        # The first few texts are searched while the others are cut.
         for wave in _waves(texts) if self.engine.works_ahead else [texts]:
-            first = len(plans)
-            plans += [Plan(text, self._fits) for text in wave]
-            ready = [place for place in range(first, len(plans)) if not plans[place].asks]
-            if ready:
-                yield ready, [plans[place].result(confidence) for place in ready]
-            new = range(first, len(plans))
-            begin([(place, piece) for place in new for piece in plans[place].pieces if not piece.stays])
+            new = range(len(drafts), len(drafts) + len(wave))
+            drafts += [TextDraft(text, rules) for text in wave]
+            if ready := [place for place in new if not drafts[place].asks]:
+                yield ready, [drafts[place].result(scored) for place in ready]
+            begin([Ask(place, *one) for place in new for one in drafts[place].requests()])
         while searches:
-            wanted, search = searches.popleft()
-            again: list[tuple[int, Piece]] = []
-            left, late = len(wanted), len(wanted) // LATE if self.engine.works_ahead else -1
-            for some, found in search:
-                settled = dict.fromkeys(wanted[i][0] for i in some)
-                for i, said in zip(some, found, strict=True):
-                    place, piece = wanted[i]
-                    again += [(place, more) for more in self._settle(plans[place], piece, said, options, glossary)]
-                done = [place for place in settled if not plans[place].is_open]
-                if done:
-                    yield done, [plans[place].result(confidence) for place in done]
-                if left > late >= left - len(some):  # once, so that the engine has them beside its last batches
+            left, search = searches.popleft()
+            late = left // LATE if self.engine.works_ahead else -1
+            again: list[Ask] = []
+            for found in search:
+                for ask, source, hypotheses in found:
+                    following = drafts[ask.text].settle(ask.segment, ask.request, source, hypotheses)
+                    again += [Ask(ask.text, *one) for one in following]
+                if done := [i for i in dict.fromkeys(ask.text for ask, *_ in found) if not drafts[i].is_open]:
+                    yield done, [drafts[place].result(scored) for place in done]
+                before, left = left, left - len(found)
+                if before > late >= left:  # once, so that the engine has them beside its last batches
                     begin(again)
                     again = []
-                left -= len(some)
             begin(again)
 
     def options(self, beam: int | None) -> DecodingOptions:
@@ -254,16 +281,12 @@ class Translator:
 
     def steps(self, text: str) -> Iterator[str]:
         """The whole text so far after each word of a greedy search; without the guards, which need a finished one."""
-        pieces = Plan(text, self._fits).pieces
-        said = [piece.part.text if piece.stays else "" for piece in pieces]
-        for place, piece in enumerate(pieces):
-            if piece.stays:
-                continue
-            source, target = self.source_tokenizer.encode(piece.part.text), list[int]()
+        draft = TextDraft(text, self._rules(self.decoding, None, ""))
+        for segment, request in draft.requests():
+            source, target = self.source_tokenizer.encode(request.masked.text), list[int]()
             for token in self.engine.steps(source, self.limit(self.decoding, len(source))):
                 target.append(token)
-                said[place] = self.target_tokenizer.decode(target).rstrip("\ufffd")  # bytes of half a character
-                yield join([one.part for one in pieces[: place + 1]], said[: place + 1]).rstrip()
+                yield draft.so_far(segment, segment.provisional(request, Hypothesis(target, 0.0)))
 
     def native(self) -> Engine:
         """The engine on torch, loaded when first needed."""
@@ -273,54 +296,68 @@ class Translator:
             self._native = _open_engine(self.folder, "native", self.deterministic)
         return self._native
 
-    def _fits(self, text: str) -> bool:
-        """Whether the model was trained on sources of this length; a token has at least one byte, a first space too."""
-        return len(text.encode()) < self._longest or len(self.source_tokenizer.encode(text)) <= self._longest
+    def _rules(self, options: DecodingOptions, glossary: Glossary | None, prefix: str) -> Rules:
+        """What decides how texts are cut, asked for and judged."""
+        return Rules(
+            languages=self.languages,
+            source=self.source_tokenizer,
+            target=self.target_tokenizer,
+            cutter=self._cutter(),
+            confidence=Confidence(self.calibration if self._calibrated(options) else None, self.seen),
+            lines=self._lines,
+            aligns=self.engine.aligns,
+            has_phrases=self.engine.lacks(options, [Demand(phrases=[[[UNK]]])]) is None,
+            glossary=glossary,
+            prefix=self.target_tokenizer.encode(prefix) if prefix else (),
+            searches_again=options.temperature is None,
+            has_own_limit=options.max_length is not None,
+            translates_digits=self._translates_digits,
+            repeats=self._repeats,
+        )
+
+    def _cutter(self) -> Cutter:
+        """Sentences without marks are found if the training lines were single sentences that ended with one."""
+        tokenizer, lines, boundaries = self.source_tokenizer, self._lines, None
+        if self.seen is not None and lines is not None and lines.several < SEVERAL and lines.ended >= USUAL:
+            boundaries = Boundaries(self.seen, tokenizer, lines)
+        return Cutter(self.languages[0], lambda text: len(tokenizer.encode(text)), self._longest, lines, boundaries)
 
     def _search(
-        self,
-        pieces: Sequence[Piece],
-        options: DecodingOptions,
-        glossary: Glossary | None,
-        prefix: str,
-        scored: bool,
-    ) -> Iterator[tuple[list[int], list[list[Said]]]]:
-        """As they are done: which of the pieces, and what the model says. An engine that works ahead has begun.
+        self, asks: Sequence[Ask], options: DecodingOptions, scored: bool, draws: Sequence[int] | None
+    ) -> Iterator[Found]:
+        """As they are done: what was asked, in ids too, and what was found. An engine that works ahead has begun.
 
-        Where the guards decide by scores, there are some: figures alone, and what could run in circles twice.
+        Where scores decide, there are some: figures alone, and among several searches for the same segment.
         """
-        sources = self.source_tokenizer.encode_many([piece.part.text for piece in pieces])
-        start = self.target_tokenizer.encode(prefix) if prefix else []
+        sources = self.source_tokenizer.encode_many([ask.request.masked.text for ask in asks])
         demands = [
             Demand(
-                prefix=start if piece.is_first else [],
-                phrases=glossary.phrases(piece.part.text, self.target_tokenizer) if glossary else [],
-                max_length=self.limit(options, len(source)),
-                scored=scored or bool(prefix) or not guards.has_letters(piece.part.text),
+                prefix=list(ask.request.prefix),
+                phrases=[[list(way) for way in ways] for ways in ask.request.phrases],
+                max_length=max(self.limit(options, len(source)), len(ask.request.prefix) + 1),
+                scored=scored
+                or bool(ask.request.prefix)
+                or not ask.is_first
+                or not guards.has_letters(ask.request.masked.text),
+                aligned=self.engine.aligns,
+                draw=0 if draws is None else draws[ask.text],
             )
-            for piece, source in zip(pieces, sources, strict=True)
+            for ask, source in zip(asks, sources, strict=True)
         ]
-        groups: dict[bool, list[int]] = {}
-        for place, piece in enumerate(pieces):
-            groups.setdefault(bool(piece.first_try), []).append(place)
+        groups: dict[str, list[int]] = {}
+        for place, ask in enumerate(asks):
+            groups.setdefault(ask.request.way, []).append(place)
         begun = []
-        for is_second_try, group in groups.items():
-            careful = replace(options, block_ngrams=BLOCKED) if is_second_try else options
+        for way, group in groups.items():
+            as_asked = _options_of(way, options)
             some = [demands[place] for place in group]
-            engine = self._engine_for(careful, some)
-            begun.append((group, engine.translate_batches([sources[place] for place in group], careful, some)))
+            engine = self._engine_for(as_asked, some)
+            begun.append((group, engine.translate_batches([sources[place] for place in group], as_asked, some)))
         return (
-            (
-                [group[place] for place in places],
-                [self._say(sources[group[place]], h) for place, h in zip(places, found, strict=True)],
-            )
+            [(asks[group[i]], sources[group[i]], h) for i, h in zip(places, found, strict=True)]
             for group, batches in begun
             for places, found in batches
         )
-
-    def _say(self, source: list[int], hypotheses: Sequence[Hypothesis]) -> list[Said]:
-        decode = self.target_tokenizer.decode
-        return [Said(decode(h.tokens), h.score, Decoded(source, h.tokens)) for h in hypotheses]
 
     def limit(self, options: DecodingOptions, length: int) -> int:
         """F39: no more tokens than targets of sources of this length have."""
@@ -338,48 +375,6 @@ class Translator:
             message = f"the engine {self.engine.name} cannot do {lacking}; leave --engine out, or use --engine native"
             raise UserError("ENGINE", message, USAGE)
         return self.native()
-
-    def _settle(
-        self, plan: Plan, piece: Piece, said: list[Said], options: DecodingOptions, glossary: Glossary | None
-    ) -> list[Piece]:
-        """Take what was said, or find what is wrong with it: the pieces that have to be searched once more."""
-        best, text = said[0], piece.part.text
-        if not self._translates_digits and not guards.has_letters(text):
-            piece.stays = self._loses_digits(text, best, options)
-        elif piece.first_try:
-            said = _better(piece.first_try, said)
-        elif not self._repeats and guards.is_repetitive(best.decoded.source, best.decoded.target):
-            plan.warnings.add("repetition")
-            piece.first_try = said
-            return [piece]
-        if not piece.stays:
-            wanted = self._wanted(text, best.decoded.source)
-            if guards.any_missing(wanted, said[0].text):
-                left = [new for new in plan.keep_apart(piece, wanted, self._fits) if not new.stays]
-                if left:
-                    return left
-            piece.said = said
-            if self._is_low(said[0], options):
-                plan.warnings.add("low_confidence")
-            if glossary is not None and glossary.misses(text, said[0].text):
-                plan.warnings.add("glossary_missed")
-        return []
-
-    def _loses_digits(self, text: str, best: Said, options: DecodingOptions) -> bool:
-        """Of figures alone, only a translation that puts words to all of them is one: 2026-03-04 is 2026年3月4日."""
-        is_one = guards.has_letters(best.text) and guards.numbers_kept(text, best.text)
-        return not is_one or self._is_low(best, options)
-
-    def _wanted(self, text: str, ids: list[int]) -> list[str]:
-        """What must be in the translation as it is in the text."""
-        wanted = guards.protected(text)
-        if min(ids, default=self._known) < self._known:
-            tokenizer = self.source_tokenizer
-            wanted += guards.foreign_words(text, lambda word: tokenizer.pieces(tokenizer.encode(word)))
-        return wanted
-
-    def _is_low(self, said: Said, options: DecodingOptions) -> bool:
-        return self._calibrated(options) and self.calibration is not None and self.calibration.is_low(said.score)
 
     def _calibrated(self, options: DecodingOptions) -> bool:
         """Scores with another length penalty mean something else, and samples are not what was asked for."""
@@ -400,16 +395,14 @@ class Translator:
         return f"<p><b>{escape(source)} → {escape(target)}</b><br><small>{escape(about)}</small></p>"
 
 
-class Confidence:
-    """That of the least sure part; none if it cannot be known."""
-
-    def __init__(self, calibration: Calibration | None) -> None:
-        self.calibration = calibration
-
-    def __call__(self, said: Sequence[Said]) -> float | None:
-        if self.calibration is None:
-            return None
-        return min(self.calibration.confidence(one.score) for one in said)
+def _options_of(way: str, options: DecodingOptions) -> DecodingOptions:
+    """How a segment is searched in this way."""
+    if way == BLOCKED:
+        return replace(options, block_ngrams=BLOCKED_NGRAMS)
+    if way == WIDE:
+        beam = max(WIDER * options.beam, LEAST_WIDE)
+        return replace(options, beam=beam, n_best=beam)
+    return options
 
 
 def load(path: str | Path, engine: str = "auto", deterministic: bool = False) -> Translator:
@@ -420,6 +413,8 @@ def load(path: str | Path, engine: str = "auto", deterministic: bool = False) ->
     tokenizers = _tokenizers(folder, config)
     decoding = from_dict(DecodingOptions, config.get("decoding", {}), "decoding")
     translator = Translator(opened, *tokenizers, decoding, config, folder)
+    if translator.calibration is not None and translator.calibration.sense:
+        translator.seen = _seen(folder)
     translator.has_named_engine, translator.deterministic = engine != "auto", deterministic
     return translator
 
@@ -428,6 +423,13 @@ def _open_engine(folder: Path, name: str, deterministic: bool) -> Engine:
     from clearhead.engines.choice import open_engine
 
     return open_engine(folder, name, deterministic=deterministic)
+
+
+def _seen(folder: Path) -> Seen:
+    try:
+        return Seen.from_bytes(read_file(folder, SEEN))
+    except ValueError as error:
+        raise damaged(folder / SEEN, str(error)) from error
 
 
 def _tokenizers(folder: Path, config: dict[str, Any]) -> tuple[Tokenizer, Tokenizer]:
@@ -446,12 +448,6 @@ def _tokenizers(folder: Path, config: dict[str, Any]) -> tuple[Tokenizer, Tokeni
     return tokenizers
 
 
-def _known(tokenizer: Tokenizer) -> int:
-    """The first id that stands for more than a byte or something unknown."""
-    has_bytes = len(tokenizer) > SPECIALS and tokenizer.pieces([SPECIALS]) == [BYTE_PIECES[0]]
-    return LEARNED if has_bytes else SPECIALS
-
-
 def _most_positions(config: dict[str, Any]) -> int:
     """Tokens that the model has positions for, EOS or BOS not counted."""
     options = model_options(config)
@@ -463,13 +459,3 @@ def _most_positions(config: dict[str, Any]) -> int:
 def _waves(texts: Sequence[str]) -> list[Sequence[str]]:
     """A first few, and the rest; of few texts all at once, as batches are better with more to choose from."""
     return [texts[:FIRST_WAVE], texts[FIRST_WAVE:]] if len(texts) > 4 * FIRST_WAVE else [texts]
-
-
-def _better(first: list[Said], second: list[Said]) -> list[Said]:
-    """The second try, unless it runs in circles as well and is less likely; or has nothing to say."""
-
-    def worth(said: list[Said]) -> tuple[bool, bool, float]:
-        best = said[0]
-        return bool(best.text.strip()), not guards.is_repetitive(best.decoded.source, best.decoded.target), best.score
-
-    return max(first, second, key=worth)

@@ -1,8 +1,10 @@
 """A translator without a model: its engine copies, and counts what it is asked; every character is a token."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
+
+import numpy as np
 
 from clearhead.data.options import DataOptions
 from clearhead.data.tokenizer import LEARNED, Characters
@@ -24,7 +26,9 @@ class StubEngine:
     """Says of each source what its rule says, with the score that `score_of` gives; batches are of five."""
 
     name = "native"
+    aligns = False
     works_ahead = False
+    expects_more = False
 
     def __init__(
         self, rule: Rule = lambda source, _: source, score_of: Callable[[Ids], float] = lambda _: -0.5
@@ -49,30 +53,49 @@ class StubEngine:
         order = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
         for start in range(0, len(order), 5):
             places = order[start : start + 5]
-            for place in places:
+            some = [demands[place] if demands else Demand() for place in places]
+            for place, demand in zip(places, some, strict=True):
                 self.asked.append(TOKENIZER.decode(sources[place]))
-                self.seen.append((options, demands[place] if demands else Demand()))
-            yield places, [self._hypotheses(sources[place], options) for place in places]
+                self.seen.append((options, demand))
+            found = zip(places, some, strict=True)
+            yield places, [self._hypotheses(sources[place], options, demand) for place, demand in found]
 
     def score(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
         del sources
         return [[-0.5] * (len(target) + 1) for target in targets]
 
+    def align(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[np.ndarray]:
+        """Each token looks at the one in its place, and those that are too many at EOS."""
+        return [_diagonal(source, target) for source, target in zip(sources, targets, strict=True)]
+
     def steps(self, source: Ids, limit: int) -> Iterator[int]:
         yield from self.rule(source, DecodingOptions(beam=1))[:limit]
 
-    def _hypotheses(self, source: Ids, options: DecodingOptions) -> list[Hypothesis]:
+    def _hypotheses(self, source: Ids, options: DecodingOptions, demand: Demand) -> list[Hypothesis]:
         best = self.rule(source, options)
         score = self.score_of(source)
-        return [Hypothesis(best[: len(best) - n], score - n) for n in range(options.n_best)]
+        found = [Hypothesis(best[: len(best) - n], score - n) for n in range(options.n_best)]
+        if demand.aligned:
+            return [replace(one, alignment=_diagonal(source, one.tokens)) for one in found]
+        return found
 
 
-def stub_translator(engine: StubEngine | None = None, calibrated: bool = False, **data: Any) -> Translator:
+def _diagonal(source: Ids, target: Ids) -> np.ndarray:
+    weights = np.zeros((len(target) + 1, len(source) + 1), np.float32)
+    weights[range(len(target) + 1), [*(min(t, len(source)) for t in range(len(target))), len(source)]] = 1
+    return weights
+
+
+def stub_translator(
+    engine: StubEngine | None = None, calibrated: bool = False, lines: dict[str, Any] | None = None, **data: Any
+) -> Translator:
     size = len(TOKENIZER)
     config: dict[str, Any] = {
         "model": {"kind": "transformer", **asdict(TransformerOptions(size, size))},
         "data": asdict(DataOptions(**{"max_tokens": 97, **data})),
     }
+    if lines:
+        config["lines"] = lines
     if calibrated:
         config["calibration"] = asdict(CALIBRATION)
     return Translator(engine or StubEngine(), TOKENIZER, TOKENIZER, DecodingOptions(), config)

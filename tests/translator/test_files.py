@@ -181,6 +181,7 @@ def test_search_options() -> None:
 def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What a run leaves that stops after two chunks of three lines; its input."""
     monkeypatch.setattr("clearhead.translator.reading.LINES", 3)
+    monkeypatch.setattr("clearhead.translator.files.EVERY", 0.0)
     (folder / "in").write_text("".join(f"line {i}\n" for i in range(10)))
     passed = iter(range(100))
 
@@ -213,7 +214,7 @@ def test_without_resume_all_begins_anew(tmp_path: Path, monkeypatch: pytest.Monk
     translate_file(stub_translator(engine), source, tmp_path / "out", PLAIN)
     assert len(engine.asked) == 10
     assert (tmp_path / "out").read_bytes() == source.read_bytes()
-    translate_file(stub_translator(engine), source, tmp_path / "out", RESUMED)  # nothing to go on with
+    translate_file(stub_translator(engine), source, tmp_path / "out", PLAIN)
     assert len(engine.asked) == 20
 
 
@@ -295,3 +296,10 @@ def test_many_lines_take_little_time_each(tmp_path: Path) -> None:
     started = time.process_time()
     translate_file(stub_translator(), tmp_path / "in", tmp_path / "out", PLAIN)
     assert time.process_time() - started < 4
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a device that is always full")
+def test_a_full_device_is_named_however_little_is_written(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("a\n")
+    error = refused(tmp_path / "in", Path("/dev/full"))
+    assert "cannot write /dev/full: No space left on device; free space or name another output" in str(error)

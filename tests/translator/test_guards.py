@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.data.tokenizer import Characters
-from clearhead.translator import guards
+from clearhead.translator import guards, marks, numbers
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t", "\u3000", "\u200b", "\ufeff", "\u200d \u2060", "\n", "\r\n"])
@@ -49,28 +49,6 @@ def test_foreign_words_have_no_letter_that_the_vocabulary_knows() -> None:
         return guards.foreign_words(text, lambda word: tokenizer.pieces(tokenizer.encode(word)))
 
     assert found("hi Привет and עולם, é 你们好 ö ABC") == ["Привет", "עולם", "ö"]
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "kept"),
-    [
-        ("4 Mar 26", "2026年3月4日", True),
-        ("2026-03-04", "2026年3月4日", True),
-        ("1,000,000 people", "1.000.000 Leute", True),
-        ("１２ 个", "12 pieces", True),
-        ("in 1984", "im Jahr 1985", False),
-        ("007", "7", True),
-        ("no number", "1", True),
-        ("0", "nothing", False),
-    ],
-)
-def test_numbers(source: str, target: str, kept: bool) -> None:
-    assert guards.numbers_kept(source, target) == kept
-
-
-def test_only_numbers_of_enough_digits_count() -> None:
-    assert guards.numbers_kept("2 dogs", "zwei Hunde", digits=2)
-    assert not guards.numbers_kept("22 dogs", "zwei Hunde", digits=2)
 
 
 NO_SOURCE = list(range(100, 111))
@@ -126,5 +104,6 @@ def test_all_warnings_are_words() -> None:
 )
 def test_long_texts_take_no_longer_than_they_are(text: str) -> None:
     started = time.process_time()
-    guards.has_letters(text), guards.has_digits(text), guards.protected(text), guards.numbers_kept(text, text)
+    guards.has_letters(text), guards.has_digits(text), guards.protected(text), marks.spans(text)
+    numbers.missing(numbers.figures(text, "en"), text, "de")
     assert time.process_time() - started < 5

@@ -145,7 +145,7 @@ def test_files_that_are_none_are_said_in_a_line(folder: Path, tmp_path: Path, cl
     assert f"there is no file {tmp_path / 'gone.wav'}; expected a WAV or FLAC recording" in err
     (tmp_path / "bad.wav").write_bytes(b"what")
     code, _, err = clearhead("transcribe", folder, tmp_path / "bad.wav")
-    assert (code, "no sound file that can be read" in err, err.count("\n")) == (BAD_DATA, True, 1)
+    assert (code, "it is no sound file, but text" in err, err.count("\n")) == (BAD_DATA, True, 1)
     (tmp_path / "empty.tsv").write_text("path\ttext\n", encoding="utf-8")
     code, _, err = clearhead("evaluate", folder, tmp_path / "empty.tsv")
     assert (code, "names no file" in err) == (BAD_DATA, True)

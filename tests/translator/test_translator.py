@@ -57,6 +57,7 @@ def test_second_searches_are_begun_beside_the_last_of_the_first_ones() -> None:
 
     class Ahead(StubEngine):
         works_ahead = True
+        expects_more = False
 
         def translate_batches(
             self, sources: Sequence[list[int]], options: DecodingOptions, demands: Sequence[Demand] | None = None

@@ -4,7 +4,7 @@
 
 const { chosenTheme, el, isDark, language, nameOf, t } = CH;
 const STILL = 350; // milliseconds without a key, after which is translated
-const HARMLESS = ["copied", "split", "protected", "control_characters"]; // warnings of how, not of what
+const HARMLESS = ["copied", "split", "protected", "recased", "control_characters"]; // warnings of how, not of what
 const part = (id) => document.getElementById(id);
 const live = { info: null, model: null, result: null, words: [], partial: "", problem: null, isBusy: false,
   isStopped: false, seconds: 0, needsKey: false };

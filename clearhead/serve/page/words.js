@@ -11,7 +11,7 @@ const NO_SPACES = // writing that puts none between words, and its punctuation
  * for the text up to the next one that is.
  */
 function placed(text, tokens) {
-  const spans = [];
+  const spans = [], small = text.toLowerCase(); // capitals were translated as a sentence
   let at = 0, part = 0, step = 0, open = []; // tokens that are not found yet
   for (const { piece, log_probability: logp } of tokens) {
     const bare = piece.replaceAll("▁", " ").trim(), token = { logp, step };
@@ -19,7 +19,8 @@ function placed(text, tokens) {
       [part, step, open] = [part + 1, 0, []];
       continue;
     }
-    const start = bare ? text.indexOf(bare, at) : -1, isNext = start >= 0 && !text.slice(at, start).trim();
+    const start = bare ? small.indexOf(bare.toLowerCase(), at) : -1;
+    const isNext = start >= 0 && !text.slice(at, start).trim();
     if (isNext || (start >= 0 && (open.length || step === 0))) {
       const from = isNext || step === 0 ? start : at + text.slice(at).search(/\S/), all = [...open, token];
       spans.push({ start: from, end: start + bare.length, part, step: all[0].step, last: step,

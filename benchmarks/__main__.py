@@ -1,6 +1,7 @@
 """Clearhead side by side with its peers: measures, and writes RESULTS.md and RESULTS.json.
 
     python -m benchmarks [--quick] [--out FOLDER] [QUESTION …]
+    python -m benchmarks faithful …        has a page and options of its own (benchmarks/faithful/run.py)
 
 Without questions it asks all of them. What was measured before stays where it is not measured again. `--quick` takes
 smaller samples and fewer rounds, leaves out what is slow, and writes to .bench/quick unless told otherwise, so that a
@@ -15,6 +16,7 @@ from types import ModuleType
 
 from benchmarks import decoding_step, growth, pipeline, precision, processes, race, serve, training, translation
 from benchmarks.environments import BENCH
+from benchmarks.faithful import run as faithful
 from benchmarks.machine import describe, peer_versions
 from benchmarks.results import Result, load_results, page, save_results
 
@@ -34,6 +36,9 @@ SLOW = ("pipeline", "race", "growth", "processes", "precision")  # left out of a
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["faithful"]:
+        faithful.main(sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("questions", nargs="*", metavar="QUESTION", help=", ".join(QUESTIONS))
     parser.add_argument("--quick", action="store_true", help=f"a few minutes; without {', '.join(SLOW)}")

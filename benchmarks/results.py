@@ -136,7 +136,8 @@ Written by `make bench` from [RESULTS.json](RESULTS.json). All systems of a tabl
 run. A figure is the median of the rounds with their range; a ratio says how many times as good (as fast, as small)
 the named row of ours is, the median of the rounds' own ratios with their range. What was tried on the way, and
 profiles: [LOG.md](LOG.md). Longer tables of their own: [quality](QUALITY.md), [equal minutes](EQUAL.md),
-[parity of the engines](PARITY.md), [looking inside](INSPECTION.md)."""
+[parity of the engines](PARITY.md), [looking inside](INSPECTION.md),
+[what is lost or changed in silence](FAITHFUL.md)."""
 
 
 def page(results: dict[str, Result]) -> str:

@@ -36,7 +36,7 @@ class UserError(Exception):
         return f"clearhead: error[E_{self.code}]: {message}"
 
 
-class Interrupted(Exception):  # noqa: N818 (no error)
+class Interrupted(BaseException):
     """A signal has ended the work; says what is kept of it and what goes on with it, in one line on stderr.
 
     No KeyboardInterrupt, of which a parser of command lines makes an exit code without a word.

@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 from clearhead.decoding import DecodingOptions
-from clearhead.errors import BAD_DATA, DISK, MISSING, TRY_AGAIN, USAGE, UserError
+from clearhead.errors import BAD_DATA, DISK, MISSING, TRY_AGAIN, USAGE, Interrupted, UserError
 from clearhead.translator import Translation, Translator, load
 from clearhead.translator.files import Task, search_options, translate_file
 from clearhead.translator.glossary import Entry, Glossary
@@ -191,7 +191,7 @@ def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     with monkeypatch.context() as patch:
         patch.setattr("clearhead.translator.writing.failpoint", stop)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Interrupted):
             translate_file(stub_translator(), folder / "in", folder / "out", PLAIN)
     assert json.loads((folder / "out.journal").read_text())["reached"]["lines"] == 6
     return folder / "in"

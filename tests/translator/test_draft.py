@@ -211,3 +211,10 @@ def test_an_address_keeps_its_case_in_a_text_that_does_not() -> None:
     assert found == "Hello abc@de.fg and www.ab.cd"
     (best, *_) = translator(WordForWord()).alternatives("MY CAT IS HERE Tom@Example.org")[0]
     assert best.text == "MEINE KATZE IST HIER Tom@Example.org"
+
+
+def test_an_address_that_is_lost_is_first_looked_for_with_a_wider_beam() -> None:
+    engine = WordForWord(dict.fromkeys(MARKS), wide=True)
+    best = translated("I write to tom@example.org today", engine)
+    assert (best.text, best.warnings) == ("ich schreibe an tom@example.org heute", ())
+    assert len(engine.requests) == 2
